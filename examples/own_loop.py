@@ -1,0 +1,38 @@
+"""AutoLabel in a plain PyTorch loop, on the embedded images."""
+
+import torch
+import torch.nn.functional as F
+from torch.utils.data import DataLoader, TensorDataset
+
+from auglabel import AutoLabel, RandAug, calibrate
+from auglabel.data.embedded import load_embedded
+from auglabel.models.small import SmallNet
+
+
+def main(epochs: int = 5) -> None:
+    data = load_embedded()
+    train_loader = DataLoader(TensorDataset(*data.train), batch_size=64, shuffle=True)
+    val_loader = DataLoader(TensorDataset(*data.validation), batch_size=500)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    model = SmallNet(num_classes=10, mean=[0.286], std=[0.353]).to(device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9, nesterov=True)
+
+    augment = RandAug()
+    policy = AutoLabel(num_classes=10, num_buckets=len(augment.grid), alpha=0.1).to(device)
+
+    for epoch in range(epochs):
+        model.train()
+        for images, labels in train_loader:
+            view = augment(images.to(device), labels.to(device), model)
+            loss = F.cross_entropy(model(view.images), policy(view))
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        policy.update(calibrate(model, augment, val_loader, visits=4, turn=epoch))
+        print(
+            f"epoch {epoch + 1}: label confidence {policy.table.mean():.3f}, lowest {policy.table.min():.3f}"
+        )
+
+
+if __name__ == "__main__":
+    main()

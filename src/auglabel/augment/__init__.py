@@ -1,0 +1,1 @@
+"""Augmentations: each cuts its distance into buckets and can revisit any of them."""

@@ -1,0 +1,55 @@
+"""What an augmentation is: a grid of distances, and a way to move images by one."""
+
+from __future__ import annotations
+
+import torch
+from torch import Generator, Tensor, nn
+
+from auglabel.checks import require_images, require_integers, require_same_length
+from auglabel.distance import Distance, DistanceGrid
+from auglabel.view import View
+
+
+class Augmentation:
+    """Transforms a batch by a drawn distance. Subclasses set `grid` and write `apply`.
+
+    Images are (B, C, H, W), floating point in [0, 1] or uint8, and come back in the same dtype.
+    Randomness comes from `generator` alone (torch's own if None); nothing is remembered.
+    """
+
+    grid: DistanceGrid
+
+    def draw(self, n: int, device: torch.device, generator: Generator | None) -> Distance:
+        """Distances for training; uniform over the grid unless overridden."""
+        return self.grid.draw(n, device, generator)
+
+    def apply(
+        self,
+        images: Tensor,
+        labels: Tensor,
+        distance: Distance,
+        model: nn.Module | None,
+        generator: Generator | None,
+    ) -> View:
+        """`images` moved by `distance`. Only attacks look at `model`."""
+        raise NotImplementedError(f"{type(self).__name__} must define apply(...).")
+
+    def __call__(
+        self,
+        images: Tensor,
+        labels: Tensor,
+        model: nn.Module | None = None,
+        *,
+        bucket: Tensor | None = None,
+        generator: Generator | None = None,
+    ) -> View:
+        """Draw distances, or draw them inside `bucket` (B,) when given, and apply them."""
+        require_images("images", images)
+        require_integers("labels", labels)
+        require_same_length(type(self).__name__, images=images, labels=labels)
+        if bucket is None:
+            distance = self.draw(len(images), images.device, generator)
+        else:
+            require_same_length(type(self).__name__, images=images, bucket=bucket)
+            distance = self.grid.draw_in(bucket, generator)
+        return self.apply(images, labels, distance, model, generator)

@@ -1,0 +1,49 @@
+"""AutoLabel: learn how confident the label of a transformed image should be.
+
+The method in full. Each distance bucket n has one number, the confidence c[n] of the true class.
+It starts at 1 (one-hot), and after every epoch the paper's Eqn (1), clipped, moves it:
+
+    c[n] <- clip(c[n] - alpha * ECE[n] * sign(conf[n] - acc[n]), acc[n], 1)
+
+where accuracy, mean confidence and ECE are those of the model on the validation set transformed by
+distances of that same bucket. `TablePolicy.confidence` looks c up; `targets.py` is Eqn (2).
+"""
+
+from __future__ import annotations
+
+import torch
+
+from auglabel.calibration import Calibration
+from auglabel.checks import require_number, require_whole
+from auglabel.labels import TablePolicy
+
+
+class AutoLabel(TablePolicy):
+    """Label confidence per distance bucket, learned from validation calibration.
+
+    Starts from one-hot labels. After each epoch `update` lowers the confidence of buckets on
+    which the model is over-confident and raises it where the model is under-confident, in
+    proportion to the calibration error, and never below the accuracy reached there.
+    """
+
+    adaptive = True
+
+    def __init__(self, num_classes: int, num_buckets: int, alpha: float) -> None:
+        require_whole("num_buckets", num_buckets, 1)
+        require_number("alpha", alpha, 0)
+        super().__init__(num_classes, torch.ones(num_buckets))
+        self.alpha = alpha
+
+    @torch.no_grad()
+    def update(self, seen: Calibration) -> None:
+        """Apply Eqn (1) to every bucket that `seen` holds examples of; the others keep their value."""
+        if seen.groups != len(self.table):
+            raise ValueError(
+                f"AutoLabel.update takes one group per bucket: the table has {len(self.table)} buckets, "
+                f"but the Calibration has {seen.groups} groups. Pass calibrate(model, augment, loader)."
+            )
+        table = self.table.cpu().double()
+        direction = torch.sign(seen.confidence - seen.accuracy)
+        moved = table - self.alpha * seen.ece * direction
+        clipped = torch.maximum(moved, seen.accuracy).clamp(max=1)
+        self.table.copy_(torch.where(seen.count > 0, clipped, table))

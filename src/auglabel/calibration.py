@@ -1,0 +1,204 @@
+"""Running accuracy, confidence and calibration error: one small table of sums.
+
+Everything that is measured is added into such a table; only what the groups mean differs. Memory
+grows with groups x bins, never with examples, and tables of batches, ranks and runs add up.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from dataclasses import dataclass
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from auglabel.binning import cell
+from auglabel.checks import kind_of, require_range, require_same_length, require_tensor, require_whole
+
+COUNT, CONFIDENCE, CORRECT, NLL, BRIER = range(5)
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """The reliability curve; confidence and accuracy of an empty bin are nan."""
+
+    count: Tensor  # (groups, bins) float64
+    confidence: Tensor  # (groups, bins) float64
+    accuracy: Tensor  # (groups, bins) float64
+
+
+class Calibration:
+    """Accuracy, confidence, ECE, NLL and Brier score of several groups of predictions.
+
+    Predictions are binned by top-class confidence into `bins` equal intervals (lo, hi]; 1 falls in
+    the last and 0 in the first. Sums are kept in float64 on the CPU, so the order and size of
+    batches do not matter and ranks combine with one small all-reduce. A reading has one entry per
+    group, and that of an empty group is nan.
+    """
+
+    def __init__(self, groups: int = 1, bins: int = 15) -> None:
+        require_whole("groups", groups, 1)
+        require_whole("bins", bins, 1)
+        self.sums = torch.zeros(5, groups, bins, dtype=torch.float64)
+
+    @property
+    def groups(self) -> int:
+        return self.sums.shape[1]
+
+    @property
+    def bins(self) -> int:
+        return self.sums.shape[2]
+
+    def update(self, probs: Tensor, labels: Tensor, group: Tensor | None = None) -> None:
+        """Add predictions given as probabilities (B, K); NLL is infinite where a true class has 0."""
+        probs = require_probs(probs, labels)
+        self._add(probs, probs.log(), labels, group)
+
+    def update_logits(self, logits: Tensor, labels: Tensor, group: Tensor | None = None) -> None:
+        """Add predictions given as logits (B, K): NLL stays finite where a probability underflows."""
+        log_probs = require_logits(logits, labels).log_softmax(dim=1)
+        self._add(log_probs.exp(), log_probs, labels, group)
+
+    def _add(self, probs: Tensor, log_probs: Tensor, labels: Tensor, group: Tensor | None) -> None:
+        labels = labels.to(probs.device)
+        confidence, predicted = probs.max(dim=1)
+        true_class = labels[:, None]
+        nll = -log_probs.gather(1, true_class).squeeze(1)
+        brier = probs.square().sum(dim=1) - 2 * probs.gather(1, true_class).squeeze(1) + 1
+        row = torch.stack([torch.ones_like(nll), confidence, predicted == labels, nll, brier]).cpu().double()
+        if group is None:
+            group = torch.zeros(len(labels), dtype=torch.int64)
+        group = group.cpu()
+        require_same_length("Calibration", labels=labels, group=group)
+        require_range("group", group, self.groups, "groups")
+        index = group * self.bins + cell(row[CONFIDENCE], self.bins)
+        self.sums.view(5, -1).index_add_(1, index, row)
+
+    def __add__(self, other: Calibration) -> Calibration:
+        if self.sums.shape != other.sums.shape:
+            raise ValueError(
+                f"Calibrations of equal size add up, but one has {self.groups} groups x {self.bins} bins "
+                f"and the other {other.groups} x {other.bins}."
+            )
+        total = copy.deepcopy(self)
+        total.sums += other.sums
+        return total
+
+    def summed_over_ranks(self) -> Calibration:
+        """The sum over all processes, the same on each; a copy where there is only one."""
+        total = copy.deepcopy(self)
+        if dist.is_available() and dist.is_initialized():
+            sums = total.sums.to("cuda" if dist.get_backend() == "nccl" else "cpu")
+            dist.all_reduce(sums)
+            total.sums = sums.cpu()
+        return total
+
+    @property
+    def count(self) -> Tensor:
+        return self.sums[COUNT].sum(dim=1)
+
+    @property
+    def confidence(self) -> Tensor:
+        return self.sums[CONFIDENCE].sum(dim=1) / self.count
+
+    @property
+    def accuracy(self) -> Tensor:
+        return self.sums[CORRECT].sum(dim=1) / self.count
+
+    @property
+    def nll(self) -> Tensor:
+        """Mean of -log(probability of the true class), in nats, unclipped."""
+        return self.sums[NLL].sum(dim=1) / self.count
+
+    @property
+    def brier(self) -> Tensor:
+        """Mean over examples of the squared distance to the one-hot label, summed over classes: 0..2."""
+        return self.sums[BRIER].sum(dim=1) / self.count
+
+    @property
+    def ece(self) -> Tensor:
+        """sum_r |B_r|/m |acc(B_r) - conf(B_r)|; the bin sizes cancel, so empty bins add nothing."""
+        return (self.sums[CORRECT] - self.sums[CONFIDENCE]).abs().sum(dim=1) / self.count
+
+    @property
+    def debiased_ece(self) -> Tensor:
+        """ECE less what sampling noise alone is expected to add to it; may fall a little below zero.
+
+        A bin's gap has variance v = p(1 - p)/n, with p its accuracy shrunk towards its confidence by
+        one pseudo-example. Its true gap d is taken as sqrt(max(0, gap^2 - v)), and the excess
+        E|N(d, v)| - d, that of a folded normal, is taken off.
+        """
+        curve = self.reliability
+        count, confidence, accuracy = curve.count, curve.confidence, curve.accuracy
+        p = (accuracy * count + confidence) / (count + 1)
+        noise = (p * (1 - p) / count).clamp(min=0).sqrt()
+        gap = (accuracy - confidence).abs()
+        true_gap = (gap.square() - noise.square()).clamp(min=0).sqrt()
+        ratio = torch.where(noise > 0, true_gap / noise, math.inf)
+        folded = noise * math.sqrt(2 / math.pi) * torch.exp(-ratio.square() / 2)
+        folded = folded + true_gap * torch.erf(ratio / math.sqrt(2))
+        return (count * (gap - (folded - true_gap))).nansum(dim=1) / self.count
+
+    @property
+    def max_ce(self) -> Tensor:
+        """Maximum calibration error: the largest gap of any bin that is not empty."""
+        curve = self.reliability
+        gap = (curve.accuracy - curve.confidence).abs()
+        return torch.where(self.count > 0, gap.nan_to_num(nan=0.0).amax(dim=1), math.nan)
+
+    @property
+    def reliability(self) -> Reliability:
+        count = self.sums[COUNT]
+        return Reliability(count, self.sums[CONFIDENCE] / count, self.sums[CORRECT] / count)
+
+
+def require_probs(probs: Tensor, labels: Tensor) -> Tensor:
+    """`probs` (B, K) in at least float32, once rows are known to be distributions and labels to fit."""
+    _require_scores("probs", probs, labels)
+    if len(probs) == 0:
+        return probs.float()
+    low, high = (float(edge) for edge in probs.aminmax())
+    if math.isnan(low) or math.isnan(high):
+        raise ValueError(f"probs must be probabilities, but {_nan_rows(probs)} hold nan.")
+    slack = max(1e-3, 2 * torch.finfo(probs.dtype).eps)
+    total = probs.sum(dim=1, dtype=torch.promote_types(probs.dtype, torch.float32))
+    off = total[(total - 1).abs().argmax()].item()
+    if low < 0 or high > 1 + slack:
+        came = f"the value {low if low < 0 else high:.3g} came"
+    elif abs(off - 1) > slack:
+        came = f"a row sums to {off:.3g}"
+    else:
+        return probs.to(torch.promote_types(probs.dtype, torch.float32))
+    raise ValueError(
+        f"probs must be probabilities that sum to 1 in each row, but {came}. "
+        "Pass model(images).softmax(dim=1), or give logits to update_logits."
+    )
+
+
+def require_logits(logits: Tensor, labels: Tensor) -> Tensor:
+    """`logits` (B, K) in at least float32, once they are known to be numbers and labels to fit."""
+    _require_scores("logits", logits, labels)
+    wrong = logits.isnan() | (logits == math.inf)
+    if bool(wrong.any()):
+        raise ValueError(
+            f"logits must be numbers, but {_nan_rows(logits)} hold nan or infinity. "
+            "The model has diverged, or its input was not finite."
+        )
+    return logits.to(torch.promote_types(logits.dtype, torch.float32))
+
+
+def _require_scores(what: str, scores: Tensor, labels: Tensor) -> None:
+    require_tensor(what, scores)
+    if scores.dim() != 2 or not scores.is_floating_point() or scores.shape[1] < 2:
+        raise ValueError(
+            f"{what} must be floating point of shape (B, K) with K >= 2, but {kind_of(scores)} came."
+        )
+    require_same_length("Calibration", **{what: scores, "labels": labels})
+    require_range("labels", labels.cpu(), scores.shape[1], "classes")
+
+
+def _nan_rows(scores: Tensor) -> str:
+    rows = (~scores.isfinite()).any(dim=1)
+    return f"{int(rows.sum())} of {len(rows)} rows"

@@ -1,0 +1,98 @@
+"""What callers must hand over, and the one sentence they get when it is something else.
+
+Values are looked at on the CPU only: on an accelerator every look would stall the queue, so there
+shapes and dtypes are checked and values are not, until they reach the CPU in `Calibration`.
+"""
+
+import math
+
+import torch
+from torch import Tensor
+
+
+def readable(tensor: Tensor) -> bool:
+    """Whether looking at the values is free of a wait for an accelerator."""
+    return tensor.device.type == "cpu" and tensor.numel() > 0
+
+
+def kind_of(value: object) -> str:
+    """What came, in words short enough for a message."""
+    if isinstance(value, Tensor):
+        return f"a {str(value.dtype).removeprefix('torch.')} tensor of shape {tuple(value.shape)}"
+    return f"{type(value).__name__} {value!r}"
+
+
+def require_tensor(what: str, value: object) -> None:
+    if not isinstance(value, Tensor):
+        raise TypeError(f"{what} must be a tensor, but {kind_of(value)} came.")
+
+
+def require_integers(what: str, value: Tensor) -> None:
+    """A one-dimensional tensor of whole numbers."""
+    require_tensor(what, value)
+    if value.dim() != 1 or value.dtype != torch.int64:
+        raise TypeError(f"{what} must be an int64 tensor of shape (B,), but {kind_of(value)} came.")
+
+
+def require_range(what: str, value: Tensor, count: int, each: str) -> None:
+    """Integer ids in 0 .. count - 1."""
+    require_integers(what, value)
+    if not readable(value):
+        return
+    low, high = (int(edge) for edge in value.aminmax())
+    if low < 0 or high >= count:
+        wrong = low if low < 0 else high
+        raise ValueError(f"{what} must be in 0..{count - 1} for {count} {each}, but {wrong} came.")
+
+
+def require_same_length(what: str, **parts: Tensor) -> None:
+    lengths = {}
+    for name, part in parts.items():
+        require_tensor(f"{what}'s {name}", part)
+        if part.dim() == 0:
+            raise ValueError(f"{what}'s {name} must have one entry per image, but a single number came.")
+        lengths[name] = len(part)
+    if len(set(lengths.values())) > 1:
+        told = ", ".join(f"{name} {length}" for name, length in lengths.items())
+        raise ValueError(f"{what} takes parts of equal length, but their lengths are: {told}.")
+
+
+def require_images(what: str, images: Tensor) -> None:
+    """(B, C, H, W) with one or three channels, uint8 or floating point in [0, 1]."""
+    require_tensor(what, images)
+    if images.dim() != 4 or images.shape[1] not in (1, 3):
+        raise ValueError(
+            f"{what} must have shape (B, C, H, W) with 1 or 3 channels, but {kind_of(images)} came."
+        )
+    if images.dtype == torch.uint8:
+        return
+    if not images.is_floating_point():
+        raise TypeError(f"{what} must be uint8 or floating point, but {kind_of(images)} came.")
+    if not readable(images):
+        return
+    low, high = (float(edge) for edge in images.aminmax())
+    if math.isnan(low) or math.isnan(high):
+        raise ValueError(f"{what} must be in [0, 1], but some values are nan.")
+    if low < 0 or high > 1:
+        raise ValueError(
+            f"{what} must be in [0, 1], but values from {low:.6g} to {high:.6g} came. "
+            "Augment before normalising: normalisation belongs in the model's first layer."
+        )
+
+
+def require_number(what: str, value: float, low: float, high: float = math.inf) -> None:
+    """A finite number in [low, high]."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{what} must be a number, but {kind_of(value)} came.")
+    if not (math.isfinite(value) and low <= value <= high):
+        wanted = f"a finite number of at least {low}" if high == math.inf else f"in [{low}, {high}]"
+        raise ValueError(f"{what} must be {wanted}, but {value} came.")
+
+
+def require_whole(what: str, value: int, low: int, high: float = math.inf) -> None:
+    """A whole number in low .. high."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{what} must be a whole number, but {kind_of(value)} came.")
+    if not low <= value <= high:
+        wanted = f"at least {low}" if high == math.inf else f"in {low}..{high}"
+        raise ValueError(f"{what} must be {wanted}, but {value} came.")

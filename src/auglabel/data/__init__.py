@@ -1,0 +1,1 @@
+"""Images to train and measure on; each module is one source."""

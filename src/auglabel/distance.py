@@ -1,0 +1,74 @@
+"""How far an image was moved: a kind and a strength, cut into buckets by a grid."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Generator, Tensor
+
+from auglabel.binning import cell
+from auglabel.checks import readable, require_range, require_same_length, require_whole
+
+# More levels than this and a float32 strength no longer tells neighbouring cells apart.
+MOST_LEVELS = 1000
+
+
+class Distance(NamedTuple):
+    kind: Tensor  # (B,) int64
+    strength: Tensor  # (B,) float in (0, 1]
+    bucket: Tensor  # (B,) int64
+
+
+@dataclass(frozen=True)
+class DistanceGrid:
+    """Cuts distance into buckets: kind k has `levels[k]` equal intervals of strength.
+
+    Bucket n of N covers ((n - 1)/N, n/N] in training and in validation alike; zero joins the first.
+    Buckets are numbered kind by kind, from weak to strong.
+    """
+
+    levels: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if not self.levels:
+            raise ValueError("DistanceGrid takes the number of levels of at least one kind, but none came.")
+        for level in self.levels:
+            require_whole("each of DistanceGrid's levels", level, 1, MOST_LEVELS)
+
+    def __len__(self) -> int:
+        return sum(self.levels)
+
+    def locate(self, kind: Tensor, strength: Tensor) -> Distance:
+        """The distance with the bucket that holds it."""
+        require_same_length("DistanceGrid.locate", kind=kind, strength=strength)
+        require_range("kind", kind, len(self.levels), "kinds")
+        if readable(strength) and not bool(((strength >= 0) & (strength <= 1)).all()):
+            raise ValueError(f"strength must be in [0, 1], but {strength.tolist()} came.")
+        levels, start = self._tables(kind.device)
+        return Distance(kind, strength, start[kind] + cell(strength, levels[kind]))
+
+    def draw(
+        self, n: int, device: torch.device | str | None = None, generator: Generator | None = None
+    ) -> Distance:
+        """Kinds uniform over the grid's, strengths uniform over (0, 1]."""
+        source = device if generator is None else generator.device
+        kind = torch.randint(len(self.levels), (n,), device=source, generator=generator)
+        strength = 1 - torch.rand(n, device=source, generator=generator)
+        return self.locate(kind.to(device), strength.to(device))
+
+    def draw_in(self, bucket: Tensor, generator: Generator | None = None) -> Distance:
+        """A distance inside each example's bucket, s ~ U(S_n)."""
+        require_range("bucket", bucket, len(self), "buckets")
+        levels, start = self._tables(bucket.device)
+        kind = torch.searchsorted(start, bucket, right=True) - 1
+        source = bucket.device if generator is None else generator.device
+        # The lower edge belongs to the cell below, so keep clear of it by more than float error.
+        within = (1 - torch.rand(len(bucket), device=source, generator=generator)).clamp(min=1e-3)
+        strength = (bucket - start[kind] + within.to(bucket.device)) / levels[kind]
+        return Distance(kind, strength, bucket)
+
+    def _tables(self, device: torch.device) -> tuple[Tensor, Tensor]:
+        levels = torch.tensor(self.levels, device=device)
+        return levels, levels.cumsum(0) - levels

@@ -1,0 +1,45 @@
+"""A transformed batch that remembers where it came from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+
+import torch
+from torch import Tensor
+
+from auglabel.checks import require_integers, require_same_length
+
+
+@dataclass(frozen=True)
+class View:
+    """Transformed images with their labels, buckets and strengths.
+
+    `partner` and `share` are set where a second image was mixed in: its label, and its part of the
+    picture, at most one half.
+    """
+
+    images: Tensor  # (B, C, H, W)
+    labels: Tensor  # (B,) int64
+    bucket: Tensor  # (B,) int64
+    strength: Tensor  # (B,) float in (0, 1]
+    partner: Tensor | None = None  # (B,) int64
+    share: Tensor | None = None  # (B,) float in [0, 1/2]
+
+    def __post_init__(self) -> None:
+        if (self.partner is None) != (self.share is None):
+            raise ValueError("View takes partner and share together, but only one of them came.")
+        parts = self._parts()
+        require_same_length("View", **parts)
+        for name in ("labels", "bucket", "partner"):
+            if name in parts:
+                require_integers(f"View's {name}", parts[name])
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def to(self, device: torch.device | str) -> View:
+        return replace(self, **{name: part.to(device) for name, part in self._parts().items()})
+
+    def _parts(self) -> dict[str, Tensor]:
+        named = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: part for name, part in named.items() if part is not None}

@@ -1,0 +1,109 @@
+import os
+
+import pytest
+import torch
+import torch.distributed as dist
+import torch.multiprocessing
+from torch import nn
+
+from auglabel import AutoLabel, Calibration, RandAug, View, calibrate, every_bucket, measure
+from auglabel.data.embedded import load_embedded
+
+
+@pytest.fixture(scope="module")
+def batches():
+    images, labels = load_embedded().validation
+    images = images.float() / 255
+    return [(images[start : start + 16], labels[start : start + 16]) for start in (0, 16, 32)]
+
+
+def test_calibrate_measures_every_image_in_every_bucket(linear_model, batches):
+    augment = RandAug()
+    seen = calibrate(linear_model, augment, batches, generator=torch.Generator().manual_seed(0))
+    assert seen.count.tolist() == [48] * 82
+
+    generator = torch.Generator().manual_seed(0)
+    slow = Calibration(groups=82)
+    for images, labels in batches:
+        for n in range(82):
+            view = augment(images, labels, bucket=torch.full((16,), n), generator=generator)
+            slow.update(linear_model(view.images).softmax(dim=1).detach(), labels, torch.full((16,), n))
+    torch.testing.assert_close(seen.sums, slow.sums, rtol=1e-5, atol=1e-4)
+
+
+def test_visits_share_the_images_out_evenly_and_reach_every_pair(linear_model, batches):
+    augment = RandAug(m_max=3)  # 26 buckets
+    reached = torch.zeros(48, 26)
+    for turn in range(6):  # ceil(26 / 5)
+        views = list(every_bucket(linear_model, augment, batches, visits=5, turn=turn))
+        each = torch.cat([view.bucket for view in views]).bincount(minlength=26)
+        assert each.max() - each.min() <= 1
+        for place, view in enumerate(views):
+            reached[place // 5 * 16 + torch.arange(16), view.bucket] += 1
+    assert (reached > 0).all()
+
+
+def test_measuring_leaves_the_model_as_it_was(batches):
+    model = nn.Sequential(nn.Flatten(), nn.BatchNorm1d(784), nn.Dropout(0.9), nn.Linear(784, 10))
+    model.train()
+    model[2].eval()
+    before = [parameter.clone() for parameter in model.state_dict().values()]
+    calibrate(model, RandAug(m_max=1), batches)
+    assert [module.training for module in model.modules()] == [True, True, True, False, True]
+    assert all(torch.equal(a, b) for a, b in zip(before, model.state_dict().values(), strict=True))
+
+
+def test_modes_come_back_after_an_error(linear_model):
+    linear_model.train()
+    with pytest.raises(RuntimeError):
+        measure(linear_model, [View(torch.zeros(1, 1, 3, 3), *([torch.zeros(1).long()] * 2), torch.ones(1))])
+    assert linear_model.training
+
+
+def test_an_empty_validation_set_is_refused(linear_model):
+    with pytest.raises(ValueError, match="calibrate needs validation images, but the loader gave none"):
+        calibrate(linear_model, RandAug(), [])
+
+
+def test_a_model_that_returns_nan_is_refused_and_the_table_stays(linear_model, batches):
+    policy = AutoLabel(10, 82, alpha=1.0)
+    linear_model[1].weight.data[0] = torch.nan
+    with pytest.raises(ValueError, match=r"logits must be numbers, but 16 of 16 rows hold nan"):
+        policy.update(calibrate(linear_model, RandAug(), batches))
+    assert (policy.table == 1).all()
+
+
+@pytest.mark.parametrize("visits", [0, 83])
+def test_visits_beyond_the_buckets_are_refused(linear_model, batches, visits):
+    with pytest.raises(ValueError, match=rf"visits must be in 1..82, but {visits} came"):
+        calibrate(linear_model, RandAug(), batches, visits=visits)
+
+
+def a_rank(rank, world, path, model, batches):
+    dist.init_process_group("gloo", init_method=f"file://{path}/meet", rank=rank, world_size=world)
+    own = [(images[rank::world], labels[rank::world]) for images, labels in batches]
+    # Operations without a sign: the bucket alone says what each image becomes, on any rank.
+    augment = RandAug(m_max=2, operations=["posterize", "solarize", "autocontrast", "equalize"])
+    policy = AutoLabel(10, len(augment.grid), alpha=0.7)
+    seen = calibrate(model, augment, own)
+    policy.update(seen)
+    torch.save({"sums": seen.sums, "table": policy.table}, os.path.join(path, f"{rank}-of-{world}.pt"))
+    dist.destroy_process_group()
+
+
+def test_two_ranks_measure_what_one_process_does(linear_model, batches, tmp_path):
+    linear_model[1].weight.data *= 30  # sure of itself, so that labels must fall
+    uneven = [*batches, (batches[0][0][:5], batches[0][1][:5])]
+    for world in (1, 2):
+        meet = tmp_path / str(world)
+        meet.mkdir()
+        torch.multiprocessing.spawn(a_rank, (world, str(meet), linear_model, uneven), nprocs=world)
+    one, first, second = (
+        torch.load(tmp_path / name, weights_only=True)
+        for name in ("1/0-of-1.pt", "2/0-of-2.pt", "2/1-of-2.pt")
+    )
+    assert one["sums"][0].sum() == 53 * 6
+    assert torch.equal(first["table"], second["table"])
+    torch.testing.assert_close(first["sums"], one["sums"], rtol=1e-12, atol=1e-9)
+    torch.testing.assert_close(first["table"], one["table"])
+    assert (one["table"] < 1).any()
