@@ -1,0 +1,46 @@
+import ast
+import runpy
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+
+
+def test_own_loop_learns_labels(capsys):
+    runpy.run_path(str(EXAMPLES / "own_loop.py"))["main"](epochs=2)
+    printed = capsys.readouterr().out.splitlines()
+    assert len(printed) == 2
+    assert float(printed[-1].rpartition(" ")[2]) < 1
+
+
+def test_own_augmentation_learns_labels(capsys):
+    runpy.run_path(str(EXAMPLES / "own_augmentation.py"))["main"]()
+    assert "faint to full fade" in capsys.readouterr().out
+
+
+def test_ones_own_augmentation_takes_fewer_than_15_lines():
+    tree = ast.parse((EXAMPLES / "own_augmentation.py").read_text())
+    (fade,) = (node for node in tree.body if isinstance(node, ast.ClassDef))
+    assert fade.end_lineno - fade.lineno + 1 < 15
+
+
+README = (Path(__file__).parents[1] / "README.md").read_text()
+
+
+def loop_of(text):
+    """The lines from the augmentation to the update, less indentation."""
+    lines = [line.strip() for line in text.splitlines()]
+    first = next(i for i, line in enumerate(lines) if line.startswith("augment = "))
+    last = next(i for i, line in enumerate(lines) if line.startswith("policy.update("))
+    return [line for line in lines[first : last + 1] if line]
+
+
+def test_the_readme_shows_the_loop_that_own_loop_runs():
+    block = next(part for part in README.split("```") if part.startswith("python") and "augment = " in part)
+    assert loop_of(block) == loop_of((EXAMPLES / "own_loop.py").read_text())
+
+
+@pytest.mark.parametrize("command", ["make demo", "make test"])
+def test_the_readme_shows_both_commands(command):
+    assert command in README
