@@ -32,4 +32,4 @@ clean:  ## remove the environment and caches; runs/ stays
 	@echo "Installing .[$*] into .venv; torch is large, so the first time takes a while."
 	@$(PYTHON) -m venv .venv
 	@$(PIP) install -qq -c constraints.txt -e '.[$*]'
-	@touch $@
+	@touch $@ $(if $(findstring dev,$*),.venv/train.stamp)

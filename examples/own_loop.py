@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch.utils.data import DataLoader, TensorDataset
 
-from auglabel import AutoLabel, RandAug, calibrate
+from auglabel import AugMix, AutoLabel, calibrate
 from auglabel.data.embedded import load_embedded
 from auglabel.models.small import SmallNet
 
@@ -17,7 +17,7 @@ def main(epochs: int = 5) -> None:
     model = SmallNet(num_classes=10, mean=[0.286], std=[0.353]).to(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9, nesterov=True)
 
-    augment = RandAug()
+    augment = AugMix()
     policy = AutoLabel(num_classes=10, num_buckets=len(augment.grid), alpha=0.1).to(device)
 
     for epoch in range(epochs):
@@ -28,7 +28,7 @@ def main(epochs: int = 5) -> None:
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-        policy.update(calibrate(model, augment, val_loader, visits=4, turn=epoch))
+        policy.update(calibrate(model, augment, val_loader))
         print(
             f"epoch {epoch + 1}: label confidence {policy.table.mean():.3f}, lowest {policy.table.min():.3f}"
         )

@@ -4,7 +4,7 @@ import pytest
 import reference
 import torch
 from conftest import random_probs
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auglabel import AutoLabel, Calibration
@@ -44,7 +44,7 @@ def sums(count, confidence, correct, apart):
     ("start", "alpha", "ece", "confidence", "accuracy", "expected"),
     [
         (1.0, 0.5, 0.12, 0.92, 0.80, 0.94),
-        (0.70, 1.0, 0.25, 0.90, 0.65, 0.65),  # 0.45, clipped to the accuracy
+        (0.70, 1.0, 0.25, 0.90, 0.65, 0.65),  # 0.45, clipped to the accuracy; ECE is at least the gap
         (0.95, 0.5, 0.20, 0.50, 0.70, 1.0),  # 1.05, clipped to 1
     ],
 )
@@ -62,6 +62,7 @@ def test_hand_worked_updates(start, alpha, ece, confidence, accuracy, expected):
 buckets = st.lists(st.tuples(st.floats(0.5001, 1), st.booleans()), max_size=12)
 
 
+@settings(max_examples=2000)
 @given(
     st.lists(st.tuples(st.floats(0, 1), buckets), min_size=1, max_size=5), st.floats(0, 3), st.integers(1, 20)
 )
@@ -115,6 +116,17 @@ def test_another_number_of_groups_is_refused_and_changes_nothing():
     with pytest.raises(ValueError, match=r"the table has 3 buckets, but the Calibration has 2 groups"):
         policy.update(seen)
     assert torch.equal(policy.table, torch.full((3,), 0.9))
+
+
+def test_sums_that_are_not_finite_are_refused_and_change_nothing():
+    policy, seen = AutoLabel(5, 1, alpha=0.5), Calibration()
+    seen.update(*random_probs(10, 5))
+    seen.sums[1, 0, 3] = math.nan
+    with pytest.raises(ValueError, match="holds nan or infinity"):
+        policy.update(seen)
+    assert torch.equal(policy.table, torch.ones(1))
+    with pytest.raises(TypeError, match=r"AutoLabel.update takes a Calibration, but NoneType None came"):
+        policy.update(None)
 
 
 def test_no_buckets_are_refused():

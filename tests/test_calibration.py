@@ -158,6 +158,17 @@ def test_nll_of_huge_logits_stays_finite():
     assert filled([[1.0, 0.0]], [1]).nll.item() == math.inf
 
 
+def test_predictions_with_a_graph_leave_none_behind():
+    logits = torch.randn(4, 3, requires_grad=True)
+    labels = torch.tensor([0, 1, 2, 0])
+    seen = Calibration()
+    seen.update(logits.softmax(dim=1), labels)
+    seen.update_logits(logits, labels)
+    assert not seen.sums.requires_grad
+    assert (seen + seen).summed_over_ranks().count.item() == 16
+    assert sum([seen, seen]).count.item() == 16
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_half_precision_probabilities_are_taken(dtype):
     probs, labels = random_probs(200, 10)
@@ -252,12 +263,18 @@ def test_logits_in_the_place_of_probabilities_are_refused():
     refused(r"probabilities.*the value 7.31 came.*softmax", [[7.31, 0.2]])
     refused(r"probabilities.*the value -2 came", [[-2.0, 3.0]])
     refused(r"a row sums to 0.7", [[0.4, 0.3]])
+    refused(r"probabilities.*the value -0.5 came", [[-0.5, 0.5, 1.0]])
 
 
 def test_nan_is_refused_by_name():
     refused(r"1 of 2 rows hold nan", [[math.nan, 0.5], [0.5, 0.5]], [0, 0])
     with pytest.raises(ValueError, match=r"logits must be numbers, but 1 of 1 rows hold nan"):
         Calibration().update_logits(torch.tensor([[math.inf, 0.0]]), torch.tensor([0]))
+    with pytest.raises(ValueError, match=r"1 of 2 rows hold nan or infinity"):
+        Calibration().update_logits(torch.tensor([[-math.inf] * 2, [0.0, -math.inf]]), torch.tensor([0, 0]))
+    masked = Calibration()
+    masked.update_logits(torch.tensor([[0.0, -math.inf]]), torch.tensor([0]))
+    assert masked.nll.item() == 0
 
 
 def test_labels_and_groups_that_do_not_fit_are_refused():
@@ -267,6 +284,10 @@ def test_labels_and_groups_that_do_not_fit_are_refused():
     refused(r"equal length.*probs 1, labels 2", labels=[0, 0])
     refused(r"group must be in 0..2 for 3 groups, but 3 came", group=[3], groups=3)
     refused(r"equal length.*labels 1, group 2", group=[0, 0])
+    with pytest.raises(TypeError, match="group must be a tensor, but list"):
+        Calibration().update(torch.tensor([[0.5, 0.5]]), torch.tensor([0]), [0])
+    with pytest.raises(TypeError, match="probs must be a tensor, but tuple"):
+        Calibration().update((torch.zeros(900, 2),), torch.tensor([0]))
     refused(r"shape \(B, K\) with K >= 2, but a float32 tensor of shape \(1, 1\)", [[1.0]])
     refused(r"shape \(B, K\) with K >= 2, but a int64 tensor", torch.tensor([[0, 1]]))
 

@@ -1,10 +1,21 @@
 import math
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
 
-from auglabel import AutoLabel, FixedTable, LabelPolicy, LabelSmoothing, OneHot, View
+from auglabel import (
+    CCAT,
+    AutoLabel,
+    Calibration,
+    FixedTable,
+    LabelPolicy,
+    LabelSmoothing,
+    MixupLabels,
+    OneHot,
+    View,
+)
 from auglabel.labels import TablePolicy
 
 
@@ -39,7 +50,42 @@ def test_a_fixed_table_is_looked_up_by_bucket():
     torch.testing.assert_close(targets, torch.tensor([[0.75, 0.25], [0.0, 1.0]]))
 
 
-POLICIES = [OneHot(4), LabelSmoothing(4, 0.2), FixedTable(4, [0.4, 1.0]), AutoLabel(4, 2, 0.5)]
+@pytest.mark.parametrize("classes", [10, 100])
+def test_ccat_has_the_published_confidence(classes):
+    strength = torch.tensor([0.05, 0.1, 0.2, 0.25, 0.3, 0.5, 1.0])
+    n = len(strength)
+    attacked = View(torch.zeros(n, 1, 2, 2), torch.arange(n), torch.zeros(n).long(), strength)
+    targets = CCAT(classes)(attacked)
+    sure = {
+        10: [0.638863, 0.413811, 0.196637, 0.150682, 0.125423, 0.100879, 0.1],
+        100: [0.602750, 0.355192, 0.116300, 0.065750, 0.037965, 0.010967, 0.01],
+    }[classes]
+    torch.testing.assert_close(targets[range(n), range(n)], torch.tensor(sure), atol=1e-6, rtol=0)
+    g = torch.tensor([0.598737, 0.348678, 0.107374, 0.056314, 0.028248, 0.000977, 0.0])
+    others = (1 - g) / classes
+    torch.testing.assert_close(targets[range(n), range(1, n + 1)], others, atol=1e-6, rtol=0)
+
+
+def test_ccat_leaves_an_unattacked_image_one_hot():
+    clean = View(torch.zeros(1, 1, 2, 2), torch.tensor([1]), torch.tensor([0]), torch.zeros(1))
+    assert torch.equal(CCAT(3)(clean), torch.tensor([[0.0, 1.0, 0.0]]))
+
+
+def test_mixup_labels_are_each_images_share():
+    mixed = view([0, 2, 1], partner=torch.tensor([1, 2, 0]), share=torch.tensor([0.3, 0.4, 0.0]))
+    expected = torch.tensor([[0.7, 0.3, 0.0], [0.0, 0.0, 1.0], [0.0, 1.0, 0.0]])
+    torch.testing.assert_close(MixupLabels(3)(mixed), expected)
+    assert torch.equal(MixupLabels(3)(view([2])), torch.tensor([[0.0, 0.0, 1.0]]))
+
+
+POLICIES = [
+    OneHot(4),
+    LabelSmoothing(4, 0.2),
+    CCAT(4),
+    MixupLabels(4),
+    FixedTable(4, [0.4, 1.0]),
+    AutoLabel(4, 2, 0.5),
+]
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: type(policy).__name__)
@@ -86,8 +132,22 @@ def test_rho_outside_the_unit_interval_is_refused(rho):
 
 @pytest.mark.parametrize("table", [[], [[0.5]], [1.2], [-0.1], [math.nan]])
 def test_tables_that_hold_no_confidences_are_refused(table):
-    with pytest.raises(ValueError, match="table must hold"):
+    with pytest.raises((ValueError, TypeError), match="table must"):
         TablePolicy(3, table)
+    with pytest.raises(TypeError, match="table must hold one number per bucket, but str 'abc' came"):
+        TablePolicy(3, "abc")
+
+
+def test_only_adaptive_policies_learn():
+    assert AutoLabel(4, 2, 0.5).adaptive
+    assert not OneHot(4).adaptive
+    with pytest.raises(TypeError, match="OneHot does not learn"):
+        OneHot(4).update(Calibration())
+
+
+def test_numbers_of_numpy_are_numbers():
+    policy = AutoLabel(np.int64(3), np.int32(2), alpha=np.float32(0.5))
+    assert policy.table.shape == (2,)
 
 
 def test_labels_partners_and_buckets_out_of_range_are_refused():

@@ -5,6 +5,7 @@ import torch
 import torch.distributed as dist
 import torch.multiprocessing
 from torch import nn
+from torch.nn.parallel import DistributedDataParallel
 
 from auglabel import AutoLabel, Calibration, RandAug, View, calibrate, every_bucket, measure
 from auglabel.data.embedded import load_embedded
@@ -73,6 +74,11 @@ def test_a_model_that_returns_nan_is_refused_and_the_table_stays(linear_model, b
     assert (policy.table == 1).all()
 
 
+def test_a_turn_must_be_a_whole_number(linear_model, batches):
+    with pytest.raises(TypeError, match=r"turn must be a whole number, but float 1.5 came"):
+        calibrate(linear_model, RandAug(), batches, turn=1.5)
+
+
 @pytest.mark.parametrize("visits", [0, 83])
 def test_visits_beyond_the_buckets_are_refused(linear_model, batches, visits):
     with pytest.raises(ValueError, match=rf"visits must be in 1..82, but {visits} came"):
@@ -85,7 +91,9 @@ def a_rank(rank, world, path, model, batches):
     # Operations without a sign: the bucket alone says what each image becomes, on any rank.
     augment = RandAug(m_max=2, operations=["posterize", "solarize", "autocontrast", "equalize"])
     policy = AutoLabel(10, len(augment.grid), alpha=0.7)
-    seen = calibrate(model, augment, own)
+    if rank == 1:  # shares need not be equal, wrapped in DDP or not
+        own = [part for images, labels in own for part in zip(images.split(3), labels.split(3), strict=True)]
+    seen = calibrate(DistributedDataParallel(model), augment, own)
     policy.update(seen)
     torch.save({"sums": seen.sums, "table": policy.table}, os.path.join(path, f"{rank}-of-{world}.pt"))
     dist.destroy_process_group()
@@ -94,10 +102,11 @@ def a_rank(rank, world, path, model, batches):
 def test_two_ranks_measure_what_one_process_does(linear_model, batches, tmp_path):
     linear_model[1].weight.data *= 30  # sure of itself, so that labels must fall
     uneven = [*batches, (batches[0][0][:5], batches[0][1][:5])]
+    model = nn.Sequential(linear_model, nn.BatchNorm1d(10, affine=False))
     for world in (1, 2):
         meet = tmp_path / str(world)
         meet.mkdir()
-        torch.multiprocessing.spawn(a_rank, (world, str(meet), linear_model, uneven), nprocs=world)
+        torch.multiprocessing.spawn(a_rank, (world, str(meet), model, uneven), nprocs=world)
     one, first, second = (
         torch.load(tmp_path / name, weights_only=True)
         for name in ("1/0-of-1.pt", "2/0-of-2.pt", "2/1-of-2.pt")

@@ -123,7 +123,7 @@ def test_geometric_operations_equal_pillow_to_one_level(images, name, size, sign
         )
         far = (difference.abs() > 1).float().mean()
         assert far <= 1 / 500
-        assert difference.float().mean().abs() < 1
+        assert -0.1 < difference.float().mean() < 0.6  # rounding to the nearest lies half a level above
 
 
 @pytest.mark.parametrize("name", ["translate_x", "translate_y"])

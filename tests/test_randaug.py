@@ -87,6 +87,56 @@ def test_any_size_comes_back_in_shape_dtype_and_range(channels, size, dtype):
     assert dtype == torch.uint8 or (view.images.min() >= 0 and view.images.max() <= 1)
 
 
+def test_the_fill_and_the_interpolation_asked_for_are_used(grey_images):
+    labels, far = torch.zeros(500, dtype=torch.int64), torch.full((500,), 9)
+    black = RandAug(operations=["translate_x"], fill=0)(grey_images, labels, bucket=far)
+    edges = black.images[:, 0, :, [0, -1]].amax(dim=1)  # (500, 2): one side is filled
+    assert (edges.amin(dim=1) == 0).all()
+    turned = RandAug(operations=["rotate"], interpolation="nearest")(grey_images, labels, bucket=far)
+    levels = [set(image.unique().tolist()) for image in grey_images]
+    assert all(
+        set(image.unique().tolist()) <= kept | {128}
+        for image, kept in zip(turned.images, levels, strict=True)
+    )
+
+
+@pytest.mark.parametrize("name", ops.OPERATIONS)
+def test_memory_layout_and_autocast_change_nothing(colour_images, name):
+    floats, labels = colour_images.float() / 255, torch.zeros(500, dtype=torch.int64)
+    augment = RandAug(operations=[name])
+    plain = augment(floats, labels, generator=torch.Generator().manual_seed(2)).images
+    last = floats.to(memory_format=torch.channels_last)
+    assert torch.equal(augment(last, labels, generator=torch.Generator().manual_seed(2)).images, plain)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        cast = augment(floats, labels, generator=torch.Generator().manual_seed(2)).images
+    assert torch.equal(cast, plain)
+
+
+def test_what_comes_out_may_go_in_again():
+    white = torch.ones(200, 3, 9, 9)
+    labels = torch.zeros(200, dtype=torch.int64)
+    for seed in range(5):
+        generator = torch.Generator().manual_seed(seed)
+        RandAug()(RandAug()(white, labels, generator=generator).images, labels, generator=generator)
+
+
+def test_several_operations_share_one_magnitude(colour_images):
+    augment = RandAug(num_ops=2, operations=["solarize"])
+    assert augment.grid.levels == (10,)
+    labels = torch.zeros(500, dtype=torch.int64)
+    twice = augment(colour_images, labels, bucket=torch.full((500,), 9))  # inverted, and inverted again
+    assert torch.equal(twice.images, colour_images)
+    mixed = RandAug(num_ops=3)(colour_images[:1].expand(200, -1, -1, -1), labels[:200])
+    assert len(mixed.images.flatten(1).unique(dim=0)) > 150
+
+
+def test_color_needs_one_or_three_channels():
+    with pytest.raises(ValueError, match="color takes images of 1 or 3 channels, but 2 came"):
+        RandAug(operations=["color"])(torch.rand(2, 2, 4, 4), torch.zeros(2).long())
+    assert "color" not in ops.WITHOUT_COLOR
+    assert len(RandAug(operations=ops.WITHOUT_COLOR).grid) == 72
+
+
 def test_an_empty_batch_is_an_empty_view():
     view = RandAug()(torch.empty(0, 3, 8, 8), torch.empty(0, dtype=torch.int64))
     assert len(view) == 0
@@ -101,7 +151,6 @@ LABELS = torch.zeros(2, dtype=torch.int64)
         (torch.full((2, 3, 4, 4), math.nan), "some values are nan"),
         (torch.full((2, 3, 4, 4), 1.5), r"in \[0, 1\], but values from 1.5 to 1.5 came"),
         (torch.zeros(2, 3, 4, 4) - 0.1, "in the model's first layer"),
-        (torch.zeros(2, 2, 4, 4), "1 or 3 channels"),
         (torch.zeros(3, 4, 4), r"shape \(B, C, H, W\)"),
         (torch.zeros(3, 3, 4, 4), "equal length.*images 3, labels 2"),
     ],

@@ -5,7 +5,7 @@ import torch
 
 from auglabel import DistanceGrid, load_table, save_table
 
-GRID = DistanceGrid((2, 1))
+GRID = DistanceGrid((2, 1), ("rotate", "equalize"))
 
 
 def test_a_table_comes_back_as_it_was(tmp_path):
@@ -26,24 +26,26 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
     assert [file.name for file in tmp_path.iterdir()] == ["table.json"]
 
 
-GOOD = {"format": "auglabel table, version 1", "confidence": [[1, 0.5], [0.25]]}
+GOOD = {"format": "auglabel table, version 1", "confidence": {"rotate": [1, 0.5], "equalize": [0.25]}}
+
+
+def table(rotate, equalize):
+    return json.dumps({**GOOD, "confidence": {"rotate": rotate, "equalize": equalize}})
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
         ("{", "not JSON"),
-        ("[]", 'its "format" must be'),
+        ("[]", r'its "format" must be .*, but list \[\] came'),
         (json.dumps({**GOOD, "format": "auglabel table, version 9"}), 'its "format" must be'),
-        (json.dumps({**GOOD, "confidence": 3}), "one list of numbers per kind"),
-        (
-            json.dumps({**GOOD, "confidence": [[1], [1, 1]]}),
-            r"levels \(1, 2\), but the grid has levels \(2, 1\)",
-        ),
-        (json.dumps({**GOOD, "confidence": [[1, 2], [1]]}), r"number in \[0, 1\]"),
-        (json.dumps({**GOOD, "confidence": [[1, "x"], [1]]}), r"number in \[0, 1\]"),
-        (json.dumps({**GOOD, "confidence": [[1, True], [1]]}), r"number in \[0, 1\]"),
-        ('{"format": "auglabel table, version 1", "confidence": [[1, NaN], [1]]}', r"number in \[0, 1\]"),
+        (json.dumps({**GOOD, "confidence": 3}), "a list of numbers per kind, but int 3 came"),
+        (table([1], [1, 1]), r"it has \{'rotate': 1, 'equalize': 2\}, but the grid has"),
+        (json.dumps({**GOOD, "confidence": {"shear_x": [1, 1], "equalize": [1]}}), "it has {'shear_x': 2"),
+        (table([1, 2], [1]), r"number in \[0, 1\], but int 2 came"),
+        (table([1, "x"], [1]), r"number in \[0, 1\], but str 'x' came"),
+        (table([1, True], [1]), r"number in \[0, 1\], but bool True came"),
+        (table([1, float("nan")], [1]), r"number in \[0, 1\], but float nan came"),
     ],
 )
 def test_files_that_are_no_such_table_are_refused(tmp_path, content, message):
@@ -53,7 +55,15 @@ def test_files_that_are_no_such_table_are_refused(tmp_path, content, message):
         load_table(path, GRID)
 
 
-def test_a_table_of_another_size_is_not_written(tmp_path):
-    with pytest.raises(ValueError, match="the grid has 3 buckets, but the table has shape"):
-        save_table(tmp_path / "table.json", torch.ones(2), GRID)
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ([1.0, 1.0], "the grid has 3 buckets, but the table has 2"),
+        ([1.0, 2.0, 1.0], r"table must be in \[0, 1\], but 2 came"),
+        ([1.0, float("nan"), 1.0], r"table must be in \[0, 1\], but nan came"),
+    ],
+)
+def test_what_could_not_be_read_back_is_not_written(tmp_path, values, message):
+    with pytest.raises(ValueError, match=message):
+        save_table(tmp_path / "table.json", torch.tensor(values), GRID)
     assert not any(tmp_path.iterdir())

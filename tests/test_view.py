@@ -26,6 +26,31 @@ def test_a_partner_without_a_share_is_refused():
         View(**parts(), partner=torch.zeros(2, dtype=torch.int64))
 
 
+@pytest.mark.parametrize(
+    ("part", "value", "error", "message"),
+    [
+        (
+            "strength",
+            torch.zeros(2, dtype=torch.int64),
+            TypeError,
+            "strength must be a floating point tensor",
+        ),
+        (
+            "strength",
+            torch.zeros(2, 1),
+            TypeError,
+            r"strength must be a floating point tensor of shape \(B,\)",
+        ),
+        ("strength", torch.tensor([0.5, 1.5]), ValueError, r"strength must be in \[0, 1\], but 1.5 came"),
+        ("share", torch.tensor([0.5, 0.8]), ValueError, r"share must be in \[0, 0.5\], but 0.800000012 came"),
+    ],
+)
+def test_strengths_and_shares_that_mean_nothing_are_refused(part, value, error, message):
+    given = parts() | {"partner": torch.zeros(2, dtype=torch.int64), "share": torch.zeros(2)} | {part: value}
+    with pytest.raises(error, match=message):
+        View(**given)
+
+
 def test_labels_that_are_not_whole_numbers_are_refused():
     with pytest.raises(TypeError, match=r"labels must be an int64 tensor of shape \(B,\), but a float32"):
         View(**{**parts(), "labels": torch.zeros(2)})

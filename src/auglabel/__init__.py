@@ -1,11 +1,17 @@
 """What label should an augmented image carry? AutoLabel learns it, per transformation distance."""
 
+from auglabel import metrics
+from auglabel.attack.pgd import pgd
+from auglabel.augment.adversarial import Adversarial
+from auglabel.augment.augmix import AugMix
 from auglabel.augment.base import Augmentation
+from auglabel.augment.clean import Clean
+from auglabel.augment.mixing import CutMix, Mixup
 from auglabel.augment.randaug import RandAug
 from auglabel.autolabel import AutoLabel
 from auglabel.calibration import Calibration
 from auglabel.distance import Distance, DistanceGrid
-from auglabel.labels import FixedTable, LabelPolicy, LabelSmoothing, OneHot
+from auglabel.labels import CCAT, FixedTable, LabelPolicy, LabelSmoothing, MixupLabels, OneHot
 from auglabel.measure import calibrate, every_bucket, measure
 from auglabel.tablefile import load_table, save_table
 from auglabel.view import View
@@ -13,14 +19,21 @@ from auglabel.view import View
 __version__ = "0.1.0"
 
 __all__ = [
+    "CCAT",
+    "Adversarial",
+    "AugMix",
     "Augmentation",
     "AutoLabel",
     "Calibration",
+    "Clean",
+    "CutMix",
     "Distance",
     "DistanceGrid",
     "FixedTable",
     "LabelPolicy",
     "LabelSmoothing",
+    "Mixup",
+    "MixupLabels",
     "OneHot",
     "RandAug",
     "View",
@@ -28,5 +41,7 @@ __all__ = [
     "every_bucket",
     "load_table",
     "measure",
+    "metrics",
+    "pgd",
     "save_table",
 ]

@@ -15,12 +15,19 @@ import torch.distributed as dist
 from torch import Tensor
 
 from auglabel.binning import cell
-from auglabel.checks import kind_of, require_range, require_same_length, require_tensor, require_whole
+from auglabel.checks import (
+    kind_of,
+    require_integers,
+    require_range,
+    require_same_length,
+    require_tensor,
+    require_whole,
+)
 
 COUNT, CONFIDENCE, CORRECT, NLL, BRIER = range(5)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Reliability:
     """The reliability curve; confidence and accuracy of an empty bin are nan."""
 
@@ -41,7 +48,7 @@ class Calibration:
     def __init__(self, groups: int = 1, bins: int = 15) -> None:
         require_whole("groups", groups, 1)
         require_whole("bins", bins, 1)
-        self.sums = torch.zeros(5, groups, bins, dtype=torch.float64)
+        self.sums = torch.zeros(5, groups, bins, dtype=torch.float64, device="cpu")
 
     @property
     def groups(self) -> int:
@@ -51,11 +58,13 @@ class Calibration:
     def bins(self) -> int:
         return self.sums.shape[2]
 
+    @torch.no_grad()
     def update(self, probs: Tensor, labels: Tensor, group: Tensor | None = None) -> None:
         """Add predictions given as probabilities (B, K); NLL is infinite where a true class has 0."""
         probs = require_probs(probs, labels)
         self._add(probs, probs.log(), labels, group)
 
+    @torch.no_grad()
     def update_logits(self, logits: Tensor, labels: Tensor, group: Tensor | None = None) -> None:
         """Add predictions given as logits (B, K): NLL stays finite where a probability underflows."""
         log_probs = require_logits(logits, labels).log_softmax(dim=1)
@@ -70,8 +79,9 @@ class Calibration:
         row = torch.stack([torch.ones_like(nll), confidence, predicted == labels, nll, brier]).cpu().double()
         if group is None:
             group = torch.zeros(len(labels), dtype=torch.int64)
+        require_tensor("group", group)
         group = group.cpu()
-        require_same_length("Calibration", labels=labels, group=group)
+        require_same_length("predictions", labels=labels, group=group)
         require_range("group", group, self.groups, "groups")
         index = group * self.bins + cell(row[CONFIDENCE], self.bins)
         self.sums.view(5, -1).index_add_(1, index, row)
@@ -86,11 +96,16 @@ class Calibration:
         total.sums += other.sums
         return total
 
+    def __radd__(self, other: object) -> Calibration:
+        """So that `sum` adds up a list of them."""
+        return copy.deepcopy(self) if other == 0 else NotImplemented
+
     def summed_over_ranks(self) -> Calibration:
         """The sum over all processes, the same on each; a copy where there is only one."""
         total = copy.deepcopy(self)
         if dist.is_available() and dist.is_initialized():
-            sums = total.sums.to("cuda" if dist.get_backend() == "nccl" else "cpu")
+            device = {"nccl": "cuda", "xccl": "xpu", "hccl": "hpu"}.get(dist.get_backend(), "cpu")
+            sums = total.sums.to(device)
             dist.all_reduce(sums)
             total.sums = sums.cpu()
         return total
@@ -161,7 +176,8 @@ def require_probs(probs: Tensor, labels: Tensor) -> Tensor:
         return probs.float()
     low, high = (float(edge) for edge in probs.aminmax())
     if math.isnan(low) or math.isnan(high):
-        raise ValueError(f"probs must be probabilities, but {_nan_rows(probs)} hold nan.")
+        wrong = int(probs.isnan().any(dim=1).sum())
+        raise ValueError(f"probs must be probabilities, but {wrong} of {len(probs)} rows hold nan.")
     slack = max(1e-3, 2 * torch.finfo(probs.dtype).eps)
     total = probs.sum(dim=1, dtype=torch.promote_types(probs.dtype, torch.float32))
     off = total[(total - 1).abs().argmax()].item()
@@ -173,19 +189,21 @@ def require_probs(probs: Tensor, labels: Tensor) -> Tensor:
         return probs.to(torch.promote_types(probs.dtype, torch.float32))
     raise ValueError(
         f"probs must be probabilities that sum to 1 in each row, but {came}. "
-        "Pass model(images).softmax(dim=1), or give logits to update_logits."
+        "Pass model(images).softmax(dim=1); Calibration.update_logits takes logits."
     )
 
 
 def require_logits(logits: Tensor, labels: Tensor) -> Tensor:
     """`logits` (B, K) in at least float32, once they are known to be numbers and labels to fit."""
     _require_scores("logits", logits, labels)
-    wrong = logits.isnan() | (logits == math.inf)
-    if bool(wrong.any()):
-        raise ValueError(
-            f"logits must be numbers, but {_nan_rows(logits)} hold nan or infinity. "
-            "The model has diverged, or its input was not finite."
-        )
+    if len(logits):
+        top = logits.amax(dim=1)  # nan or inf where the row holds one; -inf where it holds nothing else
+        wrong = int((~top.isfinite()).sum())
+        if wrong:
+            raise ValueError(
+                f"logits must be numbers, but {wrong} of {len(top)} rows hold nan or infinity. "
+                "The model has diverged, or its input was not finite."
+            )
     return logits.to(torch.promote_types(logits.dtype, torch.float32))
 
 
@@ -195,10 +213,6 @@ def _require_scores(what: str, scores: Tensor, labels: Tensor) -> None:
         raise ValueError(
             f"{what} must be floating point of shape (B, K) with K >= 2, but {kind_of(scores)} came."
         )
-    require_same_length("Calibration", **{what: scores, "labels": labels})
+    require_integers("labels", labels)
+    require_same_length("predictions", **{what: scores, "labels": labels})
     require_range("labels", labels.cpu(), scores.shape[1], "classes")
-
-
-def _nan_rows(scores: Tensor) -> str:
-    rows = (~scores.isfinite()).any(dim=1)
-    return f"{int(rows.sum())} of {len(rows)} rows"

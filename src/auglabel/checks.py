@@ -1,10 +1,11 @@
 """What callers must hand over, and the one sentence they get when it is something else.
 
-Values are looked at on the CPU only: on an accelerator every look would stall the queue, so there
-shapes and dtypes are checked and values are not, until they reach the CPU in `Calibration`.
+Ids are looked at on the CPU only: on an accelerator every look would make training wait, so there shapes
+and dtypes are checked, and an id out of range ends in torch's own device assertion.
 """
 
 import math
+import numbers
 
 import torch
 from torch import Tensor
@@ -19,7 +20,8 @@ def kind_of(value: object) -> str:
     """What came, in words short enough for a message."""
     if isinstance(value, Tensor):
         return f"a {str(value.dtype).removeprefix('torch.')} tensor of shape {tuple(value.shape)}"
-    return f"{type(value).__name__} {value!r}"
+    shown = repr(value)
+    return f"{type(value).__name__} {shown if len(shown) <= 60 else shown[:57] + '...'}"
 
 
 def require_tensor(what: str, value: object) -> None:
@@ -45,6 +47,17 @@ def require_range(what: str, value: Tensor, count: int, each: str) -> None:
         raise ValueError(f"{what} must be in 0..{count - 1} for {count} {each}, but {wrong} came.")
 
 
+def require_unit(what: str, value: Tensor, high: float = 1.0) -> None:
+    """A one-dimensional tensor of floating point numbers in [0, high]."""
+    require_tensor(what, value)
+    if value.dim() != 1 or not value.is_floating_point():
+        raise TypeError(f"{what} must be a floating point tensor of shape (B,), but {kind_of(value)} came.")
+    if readable(value):
+        wrong = ~((value >= 0) & (value <= high))
+        if bool(wrong.any()):
+            raise ValueError(f"{what} must be in [0, {high:g}], but {float(value[wrong][0]):.9g} came.")
+
+
 def require_same_length(what: str, **parts: Tensor) -> None:
     lengths = {}
     for name, part in parts.items():
@@ -58,31 +71,29 @@ def require_same_length(what: str, **parts: Tensor) -> None:
 
 
 def require_images(what: str, images: Tensor) -> None:
-    """(B, C, H, W) with one or three channels, uint8 or floating point in [0, 1]."""
+    """(B, C, H, W), uint8 or floating point in [0, 1]."""
     require_tensor(what, images)
-    if images.dim() != 4 or images.shape[1] not in (1, 3):
-        raise ValueError(
-            f"{what} must have shape (B, C, H, W) with 1 or 3 channels, but {kind_of(images)} came."
-        )
+    if images.dim() != 4:
+        raise ValueError(f"{what} must have shape (B, C, H, W), but {kind_of(images)} came.")
     if images.dtype == torch.uint8:
         return
     if not images.is_floating_point():
         raise TypeError(f"{what} must be uint8 or floating point, but {kind_of(images)} came.")
-    if not readable(images):
+    if images.numel() == 0:
         return
     low, high = (float(edge) for edge in images.aminmax())
     if math.isnan(low) or math.isnan(high):
         raise ValueError(f"{what} must be in [0, 1], but some values are nan.")
     if low < 0 or high > 1:
         raise ValueError(
-            f"{what} must be in [0, 1], but values from {low:.6g} to {high:.6g} came. "
+            f"{what} must be in [0, 1], but values from {low:.9g} to {high:.9g} came. "
             "Augment before normalising: normalisation belongs in the model's first layer."
         )
 
 
 def require_number(what: str, value: float, low: float, high: float = math.inf) -> None:
     """A finite number in [low, high]."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{what} must be a number, but {kind_of(value)} came.")
     if not (math.isfinite(value) and low <= value <= high):
         wanted = f"a finite number of at least {low}" if high == math.inf else f"in [{low}, {high}]"
@@ -91,7 +102,7 @@ def require_number(what: str, value: float, low: float, high: float = math.inf) 
 
 def require_whole(what: str, value: int, low: int, high: float = math.inf) -> None:
     """A whole number in low .. high."""
-    if isinstance(value, bool) or not isinstance(value, int):
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise TypeError(f"{what} must be a whole number, but {kind_of(value)} came.")
     if not low <= value <= high:
         wanted = f"at least {low}" if high == math.inf else f"in {low}..{high}"

@@ -9,9 +9,9 @@ import torch
 from torch import Generator, Tensor
 
 from auglabel.binning import cell
-from auglabel.checks import readable, require_range, require_same_length, require_whole
+from auglabel.checks import kind_of, require_range, require_same_length, require_unit, require_whole
 
-# More levels than this and a float32 strength no longer tells neighbouring cells apart.
+# `draw_in` keeps 1/1000 of a cell clear of its lower edge, which is more than float error up to here.
 MOST_LEVELS = 1000
 
 
@@ -26,16 +26,29 @@ class DistanceGrid:
     """Cuts distance into buckets: kind k has `levels[k]` equal intervals of strength.
 
     Bucket n of N covers ((n - 1)/N, n/N] in training and in validation alike; zero joins the first.
-    Buckets are numbered kind by kind, from weak to strong.
+    Buckets are numbered kind by kind, from weak to strong. `kinds` names the kinds for people and
+    files; left out, they are numbered.
     """
 
     levels: tuple[int, ...]
+    kinds: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if not self.levels:
-            raise ValueError("DistanceGrid takes the number of levels of at least one kind, but none came.")
+        if not isinstance(self.levels, tuple | list) or not self.levels:
+            raise ValueError(
+                "DistanceGrid takes the number of levels of each kind, such as (10, 10, 1), "
+                f"but {kind_of(self.levels)} came."
+            )
         for level in self.levels:
             require_whole("each of DistanceGrid's levels", level, 1, MOST_LEVELS)
+        kinds = self.kinds or tuple(str(k) for k in range(1, len(self.levels) + 1))
+        if len(kinds) != len(self.levels) or len(set(kinds)) < len(kinds):
+            raise ValueError(
+                f"DistanceGrid takes a name of its own for each of {len(self.levels)} kinds, "
+                f"but {kind_of(kinds)} came."
+            )
+        object.__setattr__(self, "levels", tuple(self.levels))
+        object.__setattr__(self, "kinds", tuple(kinds))
 
     def __len__(self) -> int:
         return sum(self.levels)
@@ -44,8 +57,7 @@ class DistanceGrid:
         """The distance with the bucket that holds it."""
         require_same_length("DistanceGrid.locate", kind=kind, strength=strength)
         require_range("kind", kind, len(self.levels), "kinds")
-        if readable(strength) and not bool(((strength >= 0) & (strength <= 1)).all()):
-            raise ValueError(f"strength must be in [0, 1], but {strength.tolist()} came.")
+        require_unit("strength", strength)
         levels, start = self._tables(kind.device)
         return Distance(kind, strength, start[kind] + cell(strength, levels[kind]))
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from auglabel.checks import require_number, require_range, require_whole
+from auglabel.calibration import Calibration
+from auglabel.checks import kind_of, require_number, require_range, require_unit, require_whole
 from auglabel.targets import one_class_targets, two_class_targets
 from auglabel.view import View
 
@@ -25,6 +26,10 @@ class LabelPolicy(nn.Module):
     def confidence(self, view: View) -> Tensor:
         """How sure the label of each example is, (B,) in [0, 1]."""
         raise NotImplementedError(f"{type(self).__name__} must define confidence(view).")
+
+    def update(self, seen: Calibration) -> None:
+        """Learn from the calibration seen on validation views; only adaptive policies can."""
+        raise TypeError(f"{type(self).__name__} does not learn; update is for adaptive policies.")
 
     def forward(self, view: View) -> Tensor:
         """Targets (B, K); every row sums to 1."""
@@ -55,6 +60,30 @@ class LabelSmoothing(LabelPolicy):
         return torch.full_like(view.strength, 1 - self.rho + self.rho / self.num_classes)
 
 
+class CCAT(LabelPolicy):
+    """Confidence-calibrated adversarial training: g one-hot + (1 - g)/K, g = (1 - strength)^rho.
+
+    With `Adversarial`, strength is epsilon / epsilon_max, and unattacked images, at strength 0, stay
+    one-hot.
+    """
+
+    def __init__(self, num_classes: int, rho: float = 10.0) -> None:
+        super().__init__(num_classes)
+        require_number("rho", rho, 0)
+        self.rho = rho
+
+    def confidence(self, view: View) -> Tensor:
+        g = (1 - view.strength.clamp(max=1)) ** self.rho
+        return g + (1 - g) / self.num_classes
+
+
+class MixupLabels(LabelPolicy):
+    """Each class as sure as its part of the picture; one-hot where nothing was mixed in."""
+
+    def confidence(self, view: View) -> Tensor:
+        return torch.ones_like(view.strength) if view.share is None else 1 - view.share
+
+
 class TablePolicy(LabelPolicy):
     """One confidence per bucket, held in the buffer `table`."""
 
@@ -62,12 +91,16 @@ class TablePolicy(LabelPolicy):
 
     def __init__(self, num_classes: int, table: Tensor | Sequence[float]) -> None:
         super().__init__(num_classes)
-        table = torch.as_tensor(table, dtype=torch.float32).clone()
-        if table.dim() != 1 or len(table) == 0:
-            raise ValueError(f"table must hold one number per bucket, but its shape is {tuple(table.shape)}.")
-        if not bool(((table >= 0) & (table <= 1)).all()):
-            raise ValueError(f"table must hold confidences in [0, 1], but {table.tolist()} came.")
-        self.register_buffer("table", table)
+        try:
+            values = torch.as_tensor(table, dtype=torch.float32).clone()
+        except (TypeError, ValueError, RuntimeError):
+            raise TypeError(f"table must hold one number per bucket, but {kind_of(table)} came.") from None
+        if values.dim() != 1 or len(values) == 0:
+            raise ValueError(
+                f"table must hold one number per bucket, but its shape is {tuple(values.shape)}."
+            )
+        require_unit("table", values)
+        self.register_buffer("table", values)
 
     def confidence(self, view: View) -> Tensor:
         require_range("view.bucket", view.bucket, len(self.table), "buckets")

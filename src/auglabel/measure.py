@@ -11,7 +11,7 @@ from torch import Generator, Tensor, nn
 from auglabel.augment.base import Augmentation
 from auglabel.calibration import Calibration
 from auglabel.checks import require_whole
-from auglabel.modes import evaluating
+from auglabel.modes import evaluating, unwrapped
 from auglabel.view import View
 
 Batches = Iterable[tuple[Tensor, Tensor]]
@@ -21,8 +21,10 @@ Batches = Iterable[tuple[Tensor, Tensor]]
 def measure(model: nn.Module, views: Iterable[View], groups: int = 1, bins: int = 15) -> Calibration:
     """Add the model's predictions on `views` into one table, grouped by bucket, summed over ranks.
 
-    The model's outputs are logits. It is in evaluation mode meanwhile, and left as it was.
+    The model's outputs are logits. It is in evaluation mode meanwhile, and left as it was; a distributed
+    one is measured without its wrapper.
     """
+    model = unwrapped(model)
     seen = Calibration(groups, bins)
     with evaluating(model):
         for view in views:
@@ -71,6 +73,8 @@ def every_bucket(
     buckets = len(augment.grid)
     visits = buckets if visits is None else visits
     require_whole("visits", visits, 1, buckets)
+    require_whole("turn", turn, 0)
+    model = unwrapped(model)
     device = _device(model)
     start = turn * visits
     for images, labels in loader:

@@ -64,8 +64,7 @@ def equal_mass_ece(probs: Tensor, labels: Tensor, bins: int = 15) -> float:
 def classwise_ece(probs: Tensor, labels: Tensor, bins: int = 15) -> float:
     """Mean over the K classes of the ECE of "is it class k?", equal-width bins of that probability."""
     require_whole("bins", bins, 1)
-    probs = require_probs(probs, labels).cpu()
-    labels = _some(labels).cpu()
+    probs, labels = _some(probs, labels), labels.cpu()
     classes = probs.shape[1]
     gap = torch.zeros(classes * bins, dtype=torch.float64)  # correct less confidence, per class and bin
     rows = max(1, 2**22 // classes)  # bounds the memory beyond the predictions themselves
@@ -90,21 +89,22 @@ def aurc(probs: Tensor, labels: Tensor) -> float:
 
 def _seen(probs: Tensor, labels: Tensor, bins: int) -> Calibration:
     seen = Calibration(bins=bins)
-    seen.update(probs, _some(labels))
+    seen.update(_some(probs, labels), labels)
     return seen
 
 
-def _some(labels: Tensor) -> Tensor:
-    if len(labels) == 0:
+def _some(probs: Tensor, labels: Tensor) -> Tensor:
+    """`probs`, checked and on the CPU, once there is at least one row of them."""
+    checked = require_probs(probs, labels).detach().cpu()
+    if len(checked) == 0:
         raise ValueError("a metric needs at least one prediction, but none came.")
-    return labels
+    return checked
 
 
 def _ranked(probs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     """Confidence in rising order, and correctness, shared evenly among equally confident examples."""
-    probs = require_probs(probs, labels).cpu()
-    confidence, predicted = probs.max(dim=1)
-    correct = (predicted == _some(labels).cpu()).double()
+    confidence, predicted = _some(probs, labels).max(dim=1)
+    correct = (predicted == labels.cpu()).double()
     level, place, count = confidence.unique(return_inverse=True, return_counts=True)
     share = torch.zeros(len(level), dtype=torch.float64).index_add_(0, place, correct) / count
     return level.double().repeat_interleave(count), share.repeat_interleave(count)

@@ -4,6 +4,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+
+def unwrapped(model: nn.Module) -> nn.Module:
+    """The module inside a distributed wrapper, whose forward would wait for the other ranks."""
+    return model.module if isinstance(model, DistributedDataParallel) else model
 
 
 @contextmanager

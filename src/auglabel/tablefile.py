@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from auglabel.checks import kind_of, require_unit
 from auglabel.distance import DistanceGrid
 
 FORMAT = "auglabel table, version 1"
@@ -16,15 +17,19 @@ FORMAT = "auglabel table, version 1"
 
 def save_table(path: str | os.PathLike[str], table: Tensor, grid: DistanceGrid) -> None:
     """Write the confidences of `grid`'s buckets, kind by kind; whole, or not at all."""
-    if table.shape != (len(grid),):
-        raise ValueError(f"the grid has {len(grid)} buckets, but the table has shape {tuple(table.shape)}.")
-    rows = [part.tolist() for part in table.detach().cpu().double().split(list(grid.levels))]
-    text = json.dumps({"format": FORMAT, "confidence": rows}, indent=1) + "\n"
+    values = table.detach().cpu().double()
+    require_unit("table", values)
+    if len(values) != len(grid):
+        raise ValueError(f"the grid has {len(grid)} buckets, but the table has {len(values)}.")
+    parts = zip(grid.kinds, values.split(list(grid.levels)), strict=True)
+    text = json.dumps(
+        {"format": FORMAT, "confidence": {kind: part.tolist() for kind, part in parts}}, indent=1
+    )
     path = Path(path)
     partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
     try:
         with partial.open("w", encoding="utf-8") as file:
-            file.write(text)
+            file.write(text + "\n")
             file.flush()
             os.fsync(file.fileno())
         partial.replace(path)
@@ -39,14 +44,25 @@ def load_table(path: str | os.PathLike[str], grid: DistanceGrid) -> Tensor:
     except ValueError as error:
         raise ValueError(f"{path} is not a label table: it is not JSON ({error}).") from None
     if not isinstance(found, dict) or found.get("format") != FORMAT:
-        raise ValueError(f'{path} is not a label table: its "format" must be "{FORMAT}".')
+        came = found.get("format") if isinstance(found, dict) else found
+        raise ValueError(
+            f'{path} is not a label table: its "format" must be "{FORMAT}", but {kind_of(came)} came.'
+        )
     rows = found.get("confidence")
-    if not isinstance(rows, list) or not all(isinstance(row, list) for row in rows):
-        raise ValueError(f'{path}: "confidence" must be a list with one list of numbers per kind.')
-    levels = tuple(len(row) for row in rows)
-    if levels != grid.levels:
-        raise ValueError(f"{path} is a table for levels {levels}, but the grid has levels {grid.levels}.")
-    values = [value for row in rows for value in row]
-    if not all(type(value) in (int, float) and 0 <= value <= 1 for value in values):
-        raise ValueError(f"{path}: every confidence must be a number in [0, 1].")
+    if not isinstance(rows, dict) or not all(isinstance(row, list) for row in rows.values()):
+        raise ValueError(
+            f'{path}: "confidence" must hold a list of numbers per kind, but {kind_of(rows)} came.'
+        )
+    has, wants = (
+        {kind: len(row) for kind, row in rows.items()},
+        dict(zip(grid.kinds, grid.levels, strict=True)),
+    )
+    if has != wants:
+        raise ValueError(f"{path} is a table for other distances: it has {has}, but the grid has {wants}.")
+    values = [value for kind in grid.kinds for value in rows[kind]]
+    wrong = [value for value in values if type(value) not in (int, float) or not 0 <= value <= 1]
+    if wrong:
+        raise ValueError(
+            f"{path}: every confidence must be a number in [0, 1], but {kind_of(wrong[0])} came."
+        )
     return torch.tensor(values, dtype=torch.float32)

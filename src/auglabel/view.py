@@ -7,10 +7,10 @@ from dataclasses import dataclass, fields, replace
 import torch
 from torch import Tensor
 
-from auglabel.checks import require_integers, require_same_length
+from auglabel.checks import require_integers, require_same_length, require_unit
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class View:
     """Transformed images with their labels, buckets and strengths.
 
@@ -21,7 +21,7 @@ class View:
     images: Tensor  # (B, C, H, W)
     labels: Tensor  # (B,) int64
     bucket: Tensor  # (B,) int64
-    strength: Tensor  # (B,) float in (0, 1]
+    strength: Tensor  # (B,) float in [0, 1]
     partner: Tensor | None = None  # (B,) int64
     share: Tensor | None = None  # (B,) float in [0, 1/2]
 
@@ -33,12 +33,16 @@ class View:
         for name in ("labels", "bucket", "partner"):
             if name in parts:
                 require_integers(f"View's {name}", parts[name])
+        require_unit("View's strength", self.strength)
+        if self.share is not None:
+            require_unit("View's share", self.share, 0.5)
 
     def __len__(self) -> int:
         return len(self.images)
 
-    def to(self, device: torch.device | str) -> View:
-        return replace(self, **{name: part.to(device) for name, part in self._parts().items()})
+    def to(self, device: torch.device | str, non_blocking: bool = False) -> View:
+        moved = {name: part.to(device, non_blocking=non_blocking) for name, part in self._parts().items()}
+        return replace(self, **moved)
 
     def _parts(self) -> dict[str, Tensor]:
         named = {field.name: getattr(self, field.name) for field in fields(self)}

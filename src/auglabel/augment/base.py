@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Generator, Tensor, nn
 
@@ -13,7 +15,8 @@ from auglabel.view import View
 class Augmentation:
     """Transforms a batch by a drawn distance. Subclasses set `grid` and write `apply`.
 
-    Images are (B, C, H, W), floating point in [0, 1] or uint8, and come back in the same dtype.
+    Images are (B, C, H, W), floating point in [0, 1] or uint8, and come back in the same dtype
+    unless another is asked for.
     Randomness comes from `generator` alone (torch's own if None); nothing is remembered.
     """
 
@@ -41,9 +44,13 @@ class Augmentation:
         model: nn.Module | None = None,
         *,
         bucket: Tensor | None = None,
+        dtype: torch.dtype | None = None,
         generator: Generator | None = None,
     ) -> View:
-        """Draw distances, or draw them inside `bucket` (B,) when given, and apply them."""
+        """Draw distances, or draw them inside `bucket` (B,) when given, and apply them.
+
+        `dtype`, a floating point one, turns bytes into numbers in [0, 1] on the way out.
+        """
         require_images("images", images)
         require_integers("labels", labels)
         require_same_length(type(self).__name__, images=images, labels=labels)
@@ -51,5 +58,11 @@ class Augmentation:
             distance = self.draw(len(images), images.device, generator)
         else:
             require_same_length(type(self).__name__, images=images, bucket=bucket)
-            distance = self.grid.draw_in(bucket, generator)
-        return self.apply(images, labels, distance, model, generator)
+            distance = self.grid.draw_in(bucket.to(images.device), generator)
+        view = self.apply(images, labels, distance, model, generator)
+        if dtype is None or view.images.dtype == dtype:
+            return view
+        if not dtype.is_floating_point:
+            raise ValueError(f"dtype must be a floating point one, but {dtype} came.")
+        scale = 255 if view.images.dtype == torch.uint8 else 1
+        return replace(view, images=view.images.to(dtype) / scale)

@@ -7,18 +7,23 @@ are whole numbers, 1 to 10.
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Generator, Tensor
+
+from auglabel.checks import require_whole
 
 Interpolation = Literal["bilinear", "nearest"]
 
 GEOMETRIC = ("rotate", "shear_x", "shear_y", "translate_x", "translate_y")
 WITHOUT_MAGNITUDE = ("autocontrast", "equalize")
 OPERATIONS = (*GEOMETRIC, "posterize", "solarize", "color", *WITHOUT_MAGNITUDE)
+WITHOUT_COLOR = tuple(name for name in OPERATIONS if name != "color")
 
 # The usual weights of red, green and blue, as the fractions that sum exactly in float32.
 LUMA = (19595 / 65536, 38470 / 65536, 7471 / 65536)
@@ -33,58 +38,77 @@ def distort(
     interpolation: Interpolation = "bilinear",
     fill: int = 128,
 ) -> Tensor:
-    """Each image moved by its own operation at its own magnitude, in the dtype it came in."""
-    out = torch.empty_like(images)
+    """Each image moved by its own operation at its own magnitude, in the dtype it came in.
 
-    def put(chosen: Tensor, function, *values: Tensor, **options) -> None:  # type: ignore[no-untyped-def]
-        rows = chosen.nonzero().squeeze(1)
-        if len(rows):
-            out[rows] = function(images[rows], *(value[rows] for value in values), **options)
-
-    matrix = geometry(operation, magnitude * sign, *images.shape[2:])
-    put(operation < len(GEOMETRIC), affine, matrix, interpolation=interpolation, fill=fill)
-    put(operation == OPERATIONS.index("posterize"), posterize, (4 - 4 * magnitude // 10).clamp(min=1))
-    put(operation == OPERATIONS.index("solarize"), solarize, 256 - 256 * magnitude // 10)
-    put(operation == OPERATIONS.index("color"), color, 1 + 0.09 * magnitude * sign)
-    put(operation == OPERATIONS.index("autocontrast"), autocontrast)
-    put(operation == OPERATIONS.index("equalize"), equalize)
-    return out
-
-
-def geometry(operation: Tensor, amount: Tensor, height: int, width: int) -> Tensor:
-    """Maps (B, 2, 3) from output to source coordinates, pixel centres at x + 1/2, y + 1/2.
-
-    `amount` is the signed magnitude: 3 degrees about the centre, a shear of 0.03 that fixes the top
-    left corner, or a thirtieth of the side each. Rows of other operations hold the identity.
+    Images are grouped by operation, all geometric ones together, and brought back into their order.
     """
 
-    def share(name: str, unit: float) -> Tensor:
-        return torch.where(operation == OPERATIONS.index(name), unit * amount, 0.0).float()
+    def move(batch: Tensor, rows: Tensor) -> Tensor:
+        maps = _maps(*images.shape[2:]).to(images.device)[operation[rows], 10 + magnitude[rows] * sign[rows]]
+        return affine(batch, maps, interpolation=interpolation, fill=fill)
 
-    angle = share("rotate", math.radians(3))
-    cos, sin = angle.cos(), angle.sin()
+    steps: tuple[Callable[[Tensor, Tensor], Tensor], ...] = (  # geometric, then in the order of OPERATIONS
+        move,
+        lambda batch, rows: posterize(batch, (4 - 4 * magnitude[rows] // 10).clamp(min=1)),
+        lambda batch, rows: solarize(batch, 256 - 256 * magnitude[rows] // 10),
+        lambda batch, rows: color(batch, 1 + 0.09 * magnitude[rows] * sign[rows]),
+        lambda batch, rows: autocontrast(batch),
+        lambda batch, rows: equalize(batch),
+    )
+    order = operation.argsort()
+    count = operation.bincount(minlength=len(OPERATIONS)).tolist()
+    first = len(GEOMETRIC)
+    groups = order.split([sum(count[:first]), *count[first:]])
+    moved = [
+        step(images.index_select(0, rows), rows)
+        for step, rows in zip(steps, groups, strict=True)
+        if len(rows)
+    ]
+    return torch.cat(moved).index_select(0, order.argsort()) if moved else images.clone()
+
+
+@functools.lru_cache(maxsize=32)
+def _maps(height: int, width: int) -> Tensor:
+    """Every geometric operation at every signed magnitude -10..10: (5, 21, 2, 3), as `affine` takes them.
+
+    A magnitude is worth 3 degrees about the centre, a shear of 0.03 that fixes the top left corner, or
+    a thirtieth of the side.
+    """
+    amount = torch.arange(-10, 11, dtype=torch.float64)
+    one, none = torch.ones_like(amount), torch.zeros_like(amount)
+    cos, sin = torch.cos(amount * math.radians(3)), torch.sin(amount * math.radians(3))
     x, y = width / 2, height / 2
-    top = [cos, share("shear_x", 0.03) - sin, x - cos * x + sin * y + share("translate_x", width / 30)]
-    low = [share("shear_y", 0.03) + sin, cos, y - sin * x - cos * y + share("translate_y", height / 30)]
-    return torch.stack([torch.stack(top, dim=1), torch.stack(low, dim=1)], dim=1)
+    maps = {
+        "rotate": (cos, -sin, x - cos * x + sin * y, sin, cos, y - sin * x - cos * y),
+        "shear_x": (one, 0.03 * amount, none, none, one, none),
+        "shear_y": (one, none, none, 0.03 * amount, one, none),
+        "translate_x": (one, none, amount * width / 30, none, one, none),
+        "translate_y": (one, none, none, none, one, amount * height / 30),
+    }
+    return torch.stack([torch.stack(maps[name], dim=1).view(21, 2, 3) for name in GEOMETRIC]).float()
 
 
-def affine(images: Tensor, matrix: Tensor, *, interpolation: Interpolation, fill: int) -> Tensor:
-    """Resample through `matrix` (B, 2, 3); what lies outside the source becomes `fill` of 255."""
+def affine(images: Tensor, maps: Tensor, *, interpolation: Interpolation, fill: int) -> Tensor:
+    """Resample through `maps` (B, 2, 3); what lies outside the source becomes `fill` of 255.
+
+    A map takes output to source coordinates, in pixels from the top left corner; pixel centres are
+    at x + 1/2, y + 1/2. Beyond the outermost centres the border pixel goes on, as in Pillow.
+    """
     height, width = images.shape[2:]
     exact = images.to(_working_dtype(images.dtype))
-    column = torch.arange(width, device=images.device) + 0.5
-    row = torch.arange(height, device=images.device) + 0.5
-    centres = torch.stack(
-        [*torch.meshgrid(column, row, indexing="xy"), torch.ones_like(row[:, None] + column)], -1
-    )
-    unit = torch.tensor([2 / width, 2 / height], device=images.device)
-    source = (centres.view(-1, 3) @ (matrix * unit[:, None]).mT - 1).view(-1, height, width, 2)
-    inside = ((source >= -1) & (source < 1)).all(dim=3).unsqueeze(1)
-    source = source.to(exact.dtype)
+    sides = torch.tensor([[width], [height]], device=images.device)
+    unit = (2 * maps / sides).to(exact.dtype)  # to the (-1, 1) that grid_sample speaks of
+    column = torch.arange(width, device=images.device, dtype=exact.dtype) + 0.5
+    row = torch.arange(height, device=images.device, dtype=exact.dtype) + 0.5
+    along = unit[:, :, 0, None] * column  # (B, 2, W)
+    down = unit[:, :, 1, None] * row + (unit[:, :, 2, None] - 1)  # (B, 2, H)
+    x, y = (down[:, i, :, None] + along[:, i, None, :] for i in (0, 1))
+    outside = (torch.maximum(x.abs(), y.abs()) > 1).to(exact.dtype).unsqueeze(1)
+    source = torch.stack([x, y], dim=3)
     moved = F.grid_sample(exact, source, mode=interpolation, padding_mode="border", align_corners=False)
-    scale = 1 if images.dtype == torch.uint8 else 255
-    return _as(torch.where(inside, moved, fill / scale), images.dtype)
+    top = 255 if images.dtype == torch.uint8 else 1
+    level = torch.tensor(fill / 255 * top, dtype=exact.dtype)
+    return _as(moved.lerp_(level.to(images.device), outside).clamp_(0, top), images.dtype)
 
 
 def posterize(images: Tensor, bits: Tensor) -> Tensor:
@@ -104,20 +128,21 @@ def color(images: Tensor, factor: Tensor) -> Tensor:
     """Scale the difference to grey by `factor` (B,); the identity on one channel."""
     if images.shape[1] == 1:
         return images
+    if images.shape[1] != 3:
+        raise ValueError(f"color takes images of 1 or 3 channels, but {images.shape[1]} came.")
     exact = images.to(_working_dtype(images.dtype))
-    weights = torch.tensor(LUMA, dtype=exact.dtype, device=images.device)
-    grey = torch.einsum("bchw,c->bhw", exact, weights).unsqueeze(1)
+    red, green, blue = (exact[:, i : i + 1] for i in range(3))
+    grey = (LUMA[0] * red).add_(green, alpha=LUMA[1]).add_(blue, alpha=LUMA[2])
     if images.dtype == torch.uint8:
-        grey = (grey + 0.5).floor()
+        grey = grey.add_(0.5).floor_()
     top = 255 if images.dtype == torch.uint8 else 1
-    return _as(torch.lerp(grey, exact, _per_image(factor).to(exact.dtype)).clamp(0, top), images.dtype)
+    return _as(torch.lerp(grey, exact, _per_image(factor).to(exact.dtype)).clamp_(0, top), images.dtype)
 
 
 def autocontrast(images: Tensor) -> Tensor:
     """Stretch each channel's levels to 0..255, rounding down; the identity on a flat channel."""
     levels = _levels(images)
-    low = levels.amin(dim=(2, 3), keepdim=True).flatten(2).double()
-    high = levels.amax(dim=(2, 3), keepdim=True).flatten(2).double()
+    low, high = (edge.double() for edge in levels.flatten(2).aminmax(dim=2, keepdim=True))
     ramp = torch.arange(256, device=images.device).double()
     scale = torch.full_like(high, 255) / (high - low)  # 255 / tensor would round twice
     table = (ramp * scale - low * scale).clamp(0, 255)
@@ -155,7 +180,8 @@ def _from_levels(levels: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def _as(values: Tensor, dtype: torch.dtype) -> Tensor:
-    return (values + 0.5).to(torch.uint8) if dtype == torch.uint8 else values.to(dtype)
+    """`values` in `dtype`; to bytes by rounding, through int32, which converts twice as fast."""
+    return (values + 0.5).int().to(torch.uint8) if dtype == torch.uint8 else values.to(dtype)
 
 
 def _per_image(value: Tensor) -> Tensor:
@@ -165,3 +191,42 @@ def _per_image(value: Tensor) -> Tensor:
 def _working_dtype(dtype: torch.dtype) -> torch.dtype:
     """What the arithmetic is done in: float32, or float64 for float64 images."""
     return torch.float64 if dtype == torch.float64 else torch.float32
+
+
+def blend(images: Tensor, others: Tensor, weight: Tensor) -> Tensor:
+    """(1 - weight) * images + weight * others, in the dtype of `images`."""
+    exact = images.to(_working_dtype(images.dtype))
+    return _as(torch.lerp(exact, others.to(exact.dtype), weight.to(exact.dtype)), images.dtype)
+
+
+def draw_whole(count: int, n: int, device: torch.device, generator: Generator | None) -> Tensor:
+    """n whole numbers below `count`: drawn where the generator lives, then moved."""
+    source = device if generator is None else generator.device
+    return torch.randint(count, (n,), device=source, generator=generator).to(device)
+
+
+def draw_sign(n: int, device: torch.device, generator: Generator | None) -> Tensor:
+    """-1 or 1, n times."""
+    return 2 * draw_whole(2, n, device, generator) - 1
+
+
+def require_options(interpolation: str, fill: int) -> None:
+    """The options that every user of `distort` passes on."""
+    require_whole("fill", fill, 0, 255)
+    if interpolation not in ("bilinear", "nearest"):
+        raise ValueError(f'interpolation must be "bilinear" or "nearest", but "{interpolation}" came.')
+
+
+def require_operations(operations: Sequence[str]) -> tuple[str, ...]:
+    """Different names out of OPERATIONS, at least one."""
+    unknown = [name for name in operations if name not in OPERATIONS]
+    if unknown or not operations or len(set(operations)) < len(operations):
+        raise ValueError(
+            f"operations must be different names out of {', '.join(OPERATIONS)}, but {list(operations)} came."
+        )
+    return tuple(operations)
+
+
+def operation_ids(operations: Sequence[str]) -> Tensor:
+    """The index in OPERATIONS of each name."""
+    return torch.tensor([OPERATIONS.index(name) for name in operations])

@@ -20,43 +20,45 @@ class RandAug(Augmentation):
     A bucket is one operation at one magnitude: 82 with the defaults, since autocontrast and equalize
     have no magnitude. `m_max` limits the magnitudes and rescales nothing: 3 is 9 degrees at any
     m_max. `fill` (0..255) is what geometric operations bring in from outside the image.
+
+    color resembles the corruption `saturate`: `ops.WITHOUT_COLOR` is the set to use where that would
+    flatter a comparison.
+
+    With `num_ops` above 1, as RandAugment is often run, each image gets that many operations, drawn
+    anew, all at its one magnitude; a bucket is then a magnitude.
     """
 
     def __init__(
         self,
         m_max: int = 10,
         operations: Sequence[str] = ops.OPERATIONS,
+        num_ops: int = 1,
         interpolation: ops.Interpolation = "bilinear",
         fill: int = 128,
     ) -> None:
         require_whole("m_max", m_max, 1, 10)
-        require_whole("fill", fill, 0, 255)
-        if interpolation not in ("bilinear", "nearest"):
-            raise ValueError(f'interpolation must be "bilinear" or "nearest", but "{interpolation}" came.')
-        unknown = [name for name in operations if name not in ops.OPERATIONS]
-        if unknown or not operations or len(set(operations)) < len(operations):
-            raise ValueError(
-                f"operations must be different names out of {', '.join(ops.OPERATIONS)}, "
-                f"but {list(operations)} came."
-            )
-        self.kinds = tuple(operations)
+        require_whole("num_ops", num_ops, 1)
+        ops.require_options(interpolation, fill)
+        self.operations = ops.require_operations(operations)
+        self.num_ops = num_ops
         self.interpolation: ops.Interpolation = interpolation
         self.fill = fill
-        self.grid = DistanceGrid(tuple(1 if name in ops.WITHOUT_MAGNITUDE else m_max for name in self.kinds))
-        self._operation = torch.tensor([ops.OPERATIONS.index(name) for name in self.kinds])
+        kinds = self.operations if num_ops == 1 else ("magnitude",)
+        self.grid = DistanceGrid(
+            tuple(1 if kind in ops.WITHOUT_MAGNITUDE else m_max for kind in kinds), kinds
+        )
 
     def apply(self, images, labels, distance, model, generator) -> View:  # type: ignore[no-untyped-def]
-        kind = distance.kind
-        levels = torch.tensor(self.grid.levels, device=kind.device)[kind]
+        levels = torch.tensor(self.grid.levels, device=images.device)[distance.kind]
         magnitude = cell(distance.strength, levels) + 1
-        source = images.device if generator is None else generator.device
-        sign = 2 * torch.randint(2, (len(images),), device=source, generator=generator) - 1
-        moved = ops.distort(
-            images,
-            self._operation.to(kind.device)[kind],
-            magnitude,
-            sign.to(images.device),
-            interpolation=self.interpolation,
-            fill=self.fill,
-        )
+        moved = images
+        for _ in range(self.num_ops):
+            kind = distance.kind
+            if self.num_ops > 1:
+                kind = ops.draw_whole(len(self.operations), len(images), images.device, generator)
+            sign = ops.draw_sign(len(images), images.device, generator)
+            operation = ops.operation_ids(self.operations).to(images.device)[kind]
+            moved = ops.distort(
+                moved, operation, magnitude, sign, interpolation=self.interpolation, fill=self.fill
+            )
         return View(moved, labels, distance.bucket, magnitude / levels)

@@ -1,1 +1,1 @@
-"""Everything that touches disk, clock or processes."""
+"""What runs experiments: everything that touches clock, processes or runs on disk."""

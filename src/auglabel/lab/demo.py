@@ -30,7 +30,7 @@ TRAIN_IMAGES = 1000  # of the embedded 3,000; few enough that one-hot labels ove
 BATCH = 50
 LEARNING_RATE = 0.1
 VISITS = 2  # buckets that each validation image visits in an epoch, of 82
-MEMORY = 0.8  # how much of the calibration sums survives an epoch
+MEMORY = 0.8  # how much of the calibration sums survives an epoch, so that a bucket has more than 24 images
 RHO = 0.02  # chosen by benchmarks/demo_choice.py
 ALPHA = 0.02  # chosen by benchmarks/demo_choice.py
 METHODS = ("one-hot", "label smoothing", "AutoLabel")
@@ -110,7 +110,7 @@ def train(
             loss.backward()
             optimizer.step()
             schedule.step()
-        if isinstance(policy, AutoLabel):
+        if policy.adaptive:
             start = time.perf_counter()
             loader, generator = batches(data.validation, 250), generator_for(seed, "calibrate", epoch)
             seen = calibrate(model, augment, loader, visits=VISITS, turn=epoch, generator=generator)
@@ -166,8 +166,8 @@ def pixelate(images: Tensor, generator: torch.Generator) -> Tensor:
 def occlude(images: Tensor, generator: torch.Generator) -> Tensor:
     """A grey square of 10 pixels, anywhere inside."""
     side, (height, width) = 10, images.shape[2:]
-    top = torch.randint(height - side, (len(images), 1, 1, 1), generator=generator)
-    left = torch.randint(width - side, (len(images), 1, 1, 1), generator=generator)
+    top = torch.randint(height - side + 1, (len(images), 1, 1, 1), generator=generator)
+    left = torch.randint(width - side + 1, (len(images), 1, 1, 1), generator=generator)
     row, column = torch.arange(height)[:, None], torch.arange(width)
     covered = (row >= top) & (row < top + side) & (column >= left) & (column < left + side)
     return images.masked_fill(covered, 0.5)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import statistics
 import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from queue import Queue
 
 import torch
@@ -19,7 +21,7 @@ from rich.table import Table
 from rich.text import Text
 
 from auglabel.augment.randaug import RandAug
-from auglabel.lab.demo import DISTORTIONS, METHODS, Outcome, Reading, run
+from auglabel.lab.demo import DISTORTIONS, MEMORY, METHODS, TRAIN_IMAGES, VISITS, Outcome, Reading, run
 
 HEADS = {"accuracy": "accuracy", "ece": "ECE", "debiased_ece": "debiased", "nll": "NLL", "brier": "Brier"}
 IN_PERCENT = ("accuracy", "ece", "debiased_ece")
@@ -35,6 +37,11 @@ def demo(seeds: int, epochs: int, console: Console | None = None) -> list[Outcom
     adaptive = [outcome for outcome in outcomes if outcome.table is not None]
     share = sum(outcome.calibrating for outcome in adaptive) / sum(outcome.seconds for outcome in adaptive)
     console.print(
+        f"{TRAIN_IMAGES:,} training images a run. AutoLabel sees each validation image in {VISITS} of 82 "
+        f"buckets an epoch and keeps {MEMORY:.0%} of the older sums; the paper sees it in all of them. "
+        "On grey images color does nothing."
+    )
+    console.print(
         f"{len(outcomes)} runs in {time.perf_counter() - start:.0f} s. "
         f"AutoLabel spent {share:.0%} of its time on calibration."
     )
@@ -44,25 +51,44 @@ def demo(seeds: int, epochs: int, console: Console | None = None) -> list[Outcom
 def _run_all(seeds: int, epochs: int, console: Console) -> list[Outcome]:
     """Every method with every seed, one process and one thread per core: faster than many threads."""
     context = multiprocessing.get_context("spawn")
-    workers = min(os.cpu_count() or 1, seeds * len(METHODS))
+    runs = [(method, seed) for seed in range(seeds) for method in METHODS]
+    outcomes = []
     with (
         context.Manager() as manager,
         Progress(
             TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn(), console=console
         ) as bar,
-        ProcessPoolExecutor(workers, context, torch.set_num_threads, (1,)) as pool,
+        ProcessPoolExecutor(min(_cores(), len(runs)), context, _settle) as pool,
     ):
         ticks = manager.Queue()
-        task = bar.add_task(f"training {seeds * len(METHODS)} networks", total=seeds * len(METHODS) * epochs)
+        task = bar.add_task(f"training {len(runs)} networks", total=len(runs) * epochs)
         threading.Thread(target=_count, args=(ticks, bar, task), daemon=True).start()
-        jobs = [pool.submit(run, method, seed, epochs, ticks) for seed in range(seeds) for method in METHODS]
-        outcomes = []
-        for job in as_completed(jobs):
-            outcomes.append(job.result())
-            last = outcomes[-1]
-            console.print(f"{last.method}, seed {last.seed}: {last.seconds:.0f} s", highlight=False)
-        ticks.put(None)
+        jobs = [pool.submit(run, method, seed, epochs, ticks) for method, seed in runs]
+        try:
+            for job in as_completed(jobs):
+                outcomes.append(job.result())
+                last = outcomes[-1]
+                console.print(f"{last.method}, seed {last.seed}: {last.seconds:.0f} s", highlight=False)
+        except BrokenProcessPool:
+            raise OSError("a training process was killed from outside, perhaps for lack of memory.") from None
+        finally:
+            ticks.put(None)
+            pool.shutdown(wait=False, cancel_futures=True)
+            if len(outcomes) < len(runs):
+                for process in context.active_children():
+                    process.kill()
     return outcomes
+
+
+def _settle() -> None:
+    """In each process: one thread, and Ctrl-C is the parent's to handle."""
+    torch.set_num_threads(1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _cores() -> int:
+    """The cores this process may use, which may be fewer than there are."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _count(ticks: Queue[int | None], bar: Progress, task: object) -> None:
@@ -119,7 +145,7 @@ def heat_map(outcomes: Sequence[Outcome]) -> Table:
     shown.add_column("magnitude ", justify="right")
     for magnitude in range(1, 11):
         shown.add_column(str(magnitude), justify="right", width=5)
-    for name, part in zip(augment.kinds, mean.split(list(augment.grid.levels)), strict=True):
+    for name, part in zip(augment.grid.kinds, mean.split(list(augment.grid.levels)), strict=True):
         shown.add_row(f"{name} ", *(_cell(value, lowest) for value in part.tolist()))
     return shown
 

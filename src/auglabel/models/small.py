@@ -10,7 +10,7 @@ from auglabel.models.normalize import Normalize
 
 
 class SmallNet(nn.Module):
-    """A 4x4 stride-2 stem and three 3x3 convolutions, the last one residual, each halving the side.
+    """A 4x4 stride-2 stem, two 3x3 convolutions with pooling, and a residual one.
 
     137,434 parameters at the default widths for 3 channels and 10 classes.
     """

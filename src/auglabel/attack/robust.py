@@ -1,0 +1,137 @@
+"""Accuracy under attack, and whether to believe it: soft labels can hide gradients from an attack."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from torch import Generator, Tensor, nn
+
+from auglabel.attack.pgd import Loss, gradient_of, pgd, require_attackable
+from auglabel.checks import require_integers, require_number, require_whole
+from auglabel.modes import evaluating
+
+
+def attacked_accuracy(
+    model: nn.Module,
+    images: Tensor,
+    labels: Tensor,
+    epsilon: float,
+    *,
+    steps: int = 50,
+    restarts: int = 3,
+    loss: Loss = "cross_entropy",
+    batch: int = 250,
+    generator: Generator | None = None,
+) -> float:
+    """Share of images that the model gets right when clean and that no restart of `pgd` makes wrong.
+
+    Steps are 2.5 * epsilon / steps long. `batch` images are attacked at a time; those already lost are
+    not attacked on. epsilon 0 gives the clean accuracy.
+    """
+    require_attackable(model, images, labels, loss)
+    require_integers("labels", labels)
+    require_number("epsilon", epsilon, 0)
+    require_whole("steps", steps, 1)
+    require_whole("batch", batch, 1)
+    if len(images) == 0:
+        raise ValueError("attacked_accuracy needs images, but none came.")
+    standing = 0
+    for some, classes in zip(images.split(batch), labels.split(batch), strict=True):
+        right = _right(model, some, classes)
+        if epsilon > 0 and right.any():
+            some, classes = some[right], classes[right]
+            moved = pgd(
+                model,
+                some,
+                classes,
+                epsilon,
+                steps=steps,
+                step=2.5 * epsilon / steps,
+                restarts=restarts,
+                loss=loss,
+                early_stop=True,
+                generator=generator,
+            )
+            right = _right(model, moved, classes)
+        standing += int(right.sum())
+    return standing / len(images)
+
+
+@dataclass(frozen=True)
+class Sanity:
+    """Accuracy under ever stronger attacks, and what in it an honest model would not show."""
+
+    count: int  # images
+    by_epsilon: dict[float, float]  # from 0, clean, to 1, where an attack may paint any image
+    by_steps: dict[int, float]
+    by_loss: dict[Loss, float]
+    blind: float  # share of images at which the gradient of the cross-entropy is zero
+
+    @property
+    def suspicions(self) -> list[str]:
+        """What hints at hidden gradients, in words; empty if nothing does."""
+        noise = max(0.02, 2 / self.count)
+        found = []
+        if (left := self.by_epsilon[1.0]) > 0:
+            found.append(f"At epsilon 1 any image is allowed, yet accuracy is {left:.1%}, not 0.")
+        for what, curve in (("epsilon", self.by_epsilon), ("number of steps", self.by_steps)):
+            values = list(curve.values())
+            rise = max(value - min(values[: place + 1]) for place, value in enumerate(values))
+            if rise > noise:
+                found.append(f"Accuracy rises by {rise:.1%} as the {what} grows; it can only fall.")
+        gap = self.by_loss["cross_entropy"] - self.by_loss["margin"]
+        if gap > 0.05 + noise:
+            found.append(f"On the margin loss accuracy is {gap:.1%} lower than on the cross-entropy.")
+        if self.blind > noise:
+            found.append(
+                f"At {self.blind:.1%} of the images the gradient is zero: the attack is blind there."
+            )
+        return found
+
+
+def sanity(
+    model: nn.Module,
+    images: Tensor,
+    labels: Tensor,
+    epsilon: float,
+    *,
+    steps: Sequence[int] = (1, 5, 10, 20, 50),
+    batch: int = 250,
+    generator: Generator | None = None,
+) -> Sanity:
+    """Attack with growing epsilon, growing `steps` and both losses; read `.suspicions` of the answer.
+
+    One restart each. The curve over epsilon and the two losses use the last of `steps`. A few hundred
+    images are enough.
+    """
+    require_number("epsilon", epsilon, 0, 1)
+    if epsilon == 0 or not steps or list(steps) != sorted(set(steps)):
+        raise ValueError(
+            f"sanity takes an epsilon above 0 and growing steps, but {epsilon} and {list(steps)} came."
+        )
+    most = steps[-1]
+    attacked = partial(attacked_accuracy, model, images, labels, restarts=1, batch=batch, generator=generator)
+    by_steps = {count: attacked(epsilon, steps=count) for count in steps}
+    radii = sorted({0.0, epsilon / 2, epsilon, min(2 * epsilon, 1.0), min(4 * epsilon, 1.0), 1.0})
+    by_epsilon = {e: by_steps[most] if e == epsilon else attacked(e, steps=most) for e in radii}
+    by_loss: dict[Loss, float] = {"cross_entropy": by_steps[most]}
+    by_loss["margin"] = attacked(epsilon, steps=most, loss="margin")
+    return Sanity(len(images), by_epsilon, by_steps, by_loss, _blind(model, images, labels, batch))
+
+
+def _right(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
+    with evaluating(model), torch.no_grad():
+        predicted: Tensor = model(images).argmax(dim=1)
+    return predicted == labels
+
+
+def _blind(model: nn.Module, images: Tensor, labels: Tensor, batch: int) -> float:
+    with evaluating(model):
+        blind = sum(
+            int((gradient_of(model, some, classes, "cross_entropy")[0] == 0).all(dim=(1, 2, 3)).sum())
+            for some, classes in zip(images.split(batch), labels.split(batch), strict=True)
+        )
+    return blind / len(images)

@@ -1,0 +1,71 @@
+"""Adversarial images: each attacked with an epsilon of its own, which is its distance."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Generator
+
+from auglabel.attack.pgd import pgd
+from auglabel.augment.base import Augmentation
+from auglabel.checks import require_number, require_whole
+from auglabel.distance import Distance, DistanceGrid
+from auglabel.modes import evaluating
+from auglabel.view import View
+
+
+class Adversarial(Augmentation):
+    """PGD with epsilon uniform over (0, epsilon_max], in steps of epsilon/4.
+
+    It works `against` the hard label, or, for TRADES, the model's own prediction on the clean image.
+
+    `fixed` always takes epsilon_max, in a single bucket: plain adversarial training. `clean_share` of
+    the rows of a training batch, the first ones, stay clean at strength 0; asked for a bucket, none do.
+    Bytes come back as floating point: rounding to bytes would undo much of a small attack.
+    """
+
+    def __init__(
+        self,
+        epsilon_max: float = 0.01,
+        levels: int = 10,
+        steps: int = 10,
+        fixed: bool = False,
+        clean_share: float = 0.0,
+        against: Literal["label", "prediction"] = "label",
+    ) -> None:
+        require_number("epsilon_max", epsilon_max, 0, 1)
+        require_whole("levels", levels, 1)
+        require_whole("steps", steps, 1)
+        require_number("clean_share", clean_share, 0, 1)
+        if against not in ("label", "prediction"):
+            raise ValueError(f'against must be "label" or "prediction", but {against!r} came.')
+        self.against = against
+        self.epsilon_max = epsilon_max
+        self.steps = steps
+        self.fixed = fixed
+        self.clean_share = clean_share
+        self.grid = DistanceGrid((1 if fixed else levels,))
+
+    def draw(self, n: int, device: torch.device, generator: Generator | None) -> Distance:
+        kind, strength, _ = self.grid.draw(n, device, generator)
+        strength[: round(self.clean_share * n)] = 0
+        return self.grid.locate(kind, strength)
+
+    def apply(self, images, labels, distance, model, generator) -> View:  # type: ignore[no-untyped-def]
+        if model is None:
+            raise ValueError("Adversarial needs the model: call augment(images, labels, model).")
+        images = images.float() / 255 if images.dtype == torch.uint8 else images
+        strength = distance.strength.ceil() if self.fixed else distance.strength
+        attacked = strength > 0 if self.clean_share else slice(None)
+        epsilon = self.epsilon_max * strength[attacked]
+        right = labels[attacked]
+        if self.against == "prediction":
+            with evaluating(model), torch.no_grad():
+                right = model(images[attacked]).float().softmax(dim=1)
+        moved = pgd(model, images[attacked], right, epsilon, steps=self.steps, generator=generator)
+        if self.clean_share:
+            images = images.clone()
+            images[attacked] = moved
+            moved = images
+        return View(moved, labels, distance.bucket, strength)

@@ -1,0 +1,87 @@
+"""AugMix: mix an image with what a short chain of operations makes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Generator, Tensor
+
+from auglabel.augment import ops
+from auglabel.augment.base import Augmentation
+from auglabel.checks import require_whole
+from auglabel.distance import DistanceGrid
+from auglabel.view import View
+
+
+class AugMix(Augmentation):
+    """lambda * image + (1 - lambda) * chain(image), lambda uniform over [0, 1].
+
+    A chain applies as many operations as the image's depth, 1..max_depth, each drawn for that image
+    alone at `magnitude`. The kind is the depth and the strength is 1 - lambda, so that buckets grow
+    with distortion. Several `chains` are averaged with weights uniform over the simplex.
+    """
+
+    def __init__(
+        self,
+        max_depth: int = 3,
+        levels: int = 5,
+        magnitude: int = 3,
+        chains: int = 1,
+        operations: Sequence[str] = ops.OPERATIONS,
+        interpolation: ops.Interpolation = "bilinear",
+        fill: int = 128,
+    ) -> None:
+        require_whole("max_depth", max_depth, 1)
+        require_whole("levels", levels, 1)
+        require_whole("magnitude", magnitude, 1, 10)
+        require_whole("chains", chains, 1)
+        ops.require_options(interpolation, fill)
+        self.operations = ops.require_operations(operations)
+        kinds = tuple(f"depth {depth}" for depth in range(1, max_depth + 1))
+        self.grid = DistanceGrid((levels,) * max_depth, kinds)
+        self.magnitude = magnitude
+        self.chains = chains
+        self.interpolation: ops.Interpolation = interpolation
+        self.fill = fill
+
+    def apply(self, images, labels, distance, model, generator) -> View:  # type: ignore[no-untyped-def]
+        depth = distance.kind + 1
+        mixed = self._chain(images, depth, generator)
+        if self.chains > 1:
+            mixed = self._mean_of_chains(mixed, images, depth, generator)
+        weight = distance.strength[:, None, None, None]
+        return View(ops.blend(images, mixed, weight), labels, distance.bucket, distance.strength)
+
+    def _chain(self, images: Tensor, depth: Tensor, generator: Generator | None) -> Tensor:
+        """Each image after `depth` (B,) operations of its own."""
+        ids = ops.operation_ids(self.operations).to(images.device)
+        out = images
+        for step in range(len(self.grid.levels)):
+            kind = ops.draw_whole(len(self.operations), len(images), images.device, generator)
+            sign = ops.draw_sign(len(images), images.device, generator)
+            rows = (depth > step).nonzero().squeeze(1)
+            if len(rows) == 0:
+                continue
+            moved = ops.distort(
+                out if len(rows) == len(out) else out.index_select(0, rows),
+                ids[kind[rows]],
+                torch.full_like(rows, self.magnitude),
+                sign[rows],
+                interpolation=self.interpolation,
+                fill=self.fill,
+            )
+            out = moved if len(rows) == len(out) else out.index_copy(0, rows, moved)
+        return out
+
+    def _mean_of_chains(
+        self, first: Tensor, images: Tensor, depth: Tensor, generator: Generator | None
+    ) -> Tensor:
+        """`first` and the other chains, weighted by Dirichlet(1, ..., 1), as floating point."""
+        source = images.device if generator is None else generator.device
+        parts = torch.empty(self.chains, len(images), device=source).exponential_(generator=generator)
+        weights = (parts / parts.sum(dim=0)).to(images.device)[:, :, None, None, None]
+        total = weights[0] * first
+        for weight in weights[1:]:
+            total += weight * self._chain(images, depth, generator)
+        return total

@@ -1,0 +1,84 @@
+"""mixup and CutMix: two images in one, the larger part giving the label."""
+
+from __future__ import annotations
+
+import torch
+from torch import Generator, Tensor
+
+from auglabel.augment import ops
+from auglabel.augment.base import Augmentation
+from auglabel.checks import require_number, require_whole
+from auglabel.distance import Distance, DistanceGrid
+from auglabel.view import View
+
+
+class Mixing(Augmentation):
+    """Mixes each image with a partner out of its batch; the strength is twice the partner's share.
+
+    gamma ~ Beta(beta, beta) and the partner's share is min(gamma, 1 - gamma), so that the image itself
+    is always the main one. Drawn per image, or once for the whole batch with `per_batch`.
+    """
+
+    def __init__(self, beta: float = 1.0, levels: int = 5, per_batch: bool = False) -> None:
+        require_number("beta", beta, 0)
+        if beta == 0:
+            raise ValueError("beta must be above 0, but 0 came: Beta(0, 0) mixes nothing.")
+        require_whole("levels", levels, 1)
+        self.beta = float(beta)
+        self.per_batch = per_batch
+        self.grid = DistanceGrid((levels,))
+
+    def draw(self, n: int, device: torch.device, generator: Generator | None) -> Distance:
+        source = device if generator is None else generator.device
+        shape = torch.full((2, 1 if self.per_batch else n), self.beta, dtype=torch.float64, device=source)
+        one, other = torch._standard_gamma(shape, generator=generator)
+        gamma = (one / (one + other)).nan_to_num(0.0)  # both vanish only where beta is next to nothing
+        strength = 2 * torch.minimum(gamma, 1 - gamma).float().expand(n).to(device)
+        return self.grid.locate(torch.zeros(n, dtype=torch.int64, device=device), strength)
+
+    def partners(self, n: int, device: torch.device, generator: Generator | None) -> Tensor:
+        """A random order of the batch: whom each image is mixed with."""
+        if n < 2:
+            raise ValueError(
+                f"{type(self).__name__} mixes images of one batch and needs at least 2, but {n} came."
+            )
+        source = device if generator is None else generator.device
+        return torch.randperm(n, device=source, generator=generator).to(device)
+
+
+class Mixup(Mixing):
+    """The weighted mean of two images."""
+
+    def apply(self, images, labels, distance, model, generator) -> View:  # type: ignore[no-untyped-def]
+        order = self.partners(len(images), images.device, generator)
+        share = distance.strength / 2
+        mixed = ops.blend(images, images.index_select(0, order), share[:, None, None, None])
+        return View(mixed, labels, distance.bucket, distance.strength, labels[order], share)
+
+
+class CutMix(Mixing):
+    """A rectangle of the partner, anywhere inside, covering its share of the image.
+
+    The rectangle has the image's proportions, to the nearest pixel; the view's share is what it really
+    covers, at most one half, and the bucket is that of the share drawn.
+    """
+
+    def apply(self, images, labels, distance, model, generator) -> View:  # type: ignore[no-untyped-def]
+        n, (height, width) = len(images), images.shape[2:]
+        order = self.partners(n, images.device, generator)
+        source = images.device if generator is None else generator.device
+        place = torch.rand(2, n, device=source, generator=generator).to(images.device)
+        wanted = (distance.strength / 2).double()
+        tall = (height * wanted.sqrt()).round().clamp(min=1)
+        wide = (width * height * wanted / tall).round()
+        wide = torch.minimum(wide, (width * height / 2 / tall).floor())
+        top = (place[0] * (height - tall + 1)).floor().clamp(max=height - 1)
+        left = (place[1] * (width - wide + 1)).floor().clamp(max=width)
+        row = torch.arange(height, device=images.device)
+        column = torch.arange(width, device=images.device)
+        rows = (row >= top[:, None]) & (row < (top + tall)[:, None])
+        columns = (column >= left[:, None]) & (column < (left + wide)[:, None])
+        inside = rows[:, None, :, None] & columns[:, None, None, :]
+        mixed = torch.where(inside, images.index_select(0, order), images)
+        share = (tall * wide / (height * width)).float()
+        return View(mixed, labels, distance.bucket, distance.strength, labels[order], share)

@@ -1,0 +1,88 @@
+"""The menu: every augmentation and label policy by name, and the training regimes they make up.
+
+Plain dictionaries; nothing registers itself. A new entry is one line here, and the contract tests run
+over it at once.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from auglabel.augment.adversarial import Adversarial
+from auglabel.augment.augmix import AugMix
+from auglabel.augment.base import Augmentation
+from auglabel.augment.clean import Clean
+from auglabel.augment.mixing import CutMix, Mixup
+from auglabel.augment.randaug import RandAug
+from auglabel.autolabel import AutoLabel
+from auglabel.labels import CCAT, FixedTable, LabelPolicy, LabelSmoothing, MixupLabels, OneHot
+
+AUGMENTATIONS: dict[str, type[Augmentation]] = {
+    "clean": Clean,
+    "randaug": RandAug,
+    "augmix": AugMix,
+    "adversarial": Adversarial,
+    "mixup": Mixup,
+    "cutmix": CutMix,
+}
+
+LABELS: dict[str, type[LabelPolicy]] = {
+    "one_hot": OneHot,
+    "label_smoothing": LabelSmoothing,
+    "autolabel": AutoLabel,
+    "ccat": CCAT,
+    "mixup": MixupLabels,
+    "table": FixedTable,
+}
+
+
+@dataclass(frozen=True)
+class Regime:
+    """One way to train: an augmentation and a label policy, each by name with its options."""
+
+    augment: str
+    labels: str
+    augment_options: Mapping[str, Any] = field(default_factory=dict)
+    label_options: Mapping[str, Any] = field(default_factory=dict)
+    loss: str = "cross_entropy"  # or "trades"
+
+    def build(self, num_classes: int) -> tuple[Augmentation, LabelPolicy]:
+        augment = AUGMENTATIONS[self.augment](**self.augment_options)
+        options = dict(self.label_options)
+        if self.labels == "autolabel":
+            options["num_buckets"] = len(augment.grid)
+        return augment, LABELS[self.labels](num_classes, **options)
+
+
+# Hyper-parameters are the paper's for CIFAR-100; recipes change them.
+REGIMES: dict[str, Regime] = {
+    "vanilla": Regime("clean", "one_hot"),
+    "randaug": Regime("randaug", "one_hot"),
+    "randaug_ls": Regime("randaug", "label_smoothing", {}, {"rho": 0.02}),
+    "randaug_autolabel": Regime("randaug", "autolabel", {}, {"alpha": 0.01}),
+    "augmix": Regime("augmix", "one_hot"),
+    "augmix_ls": Regime("augmix", "label_smoothing", {}, {"rho": 0.02}),
+    "augmix_autolabel": Regime("augmix", "autolabel", {}, {"alpha": 0.02}),
+    "at": Regime("adversarial", "one_hot", {"fixed": True}),
+    "at_multi": Regime("adversarial", "one_hot"),
+    "at_ls": Regime("adversarial", "label_smoothing", {"fixed": True}, {"rho": 0.02}),
+    "ccat": Regime("adversarial", "ccat", {"clean_share": 0.5}),
+    "at_autolabel": Regime("adversarial", "autolabel", {}, {"alpha": 0.005}),
+    "trades": Regime("adversarial", "one_hot", {"fixed": True, "against": "prediction"}, loss="trades"),
+    "mixup": Regime("mixup", "mixup"),
+    "mixup_autolabel": Regime("mixup", "autolabel", {}, {"alpha": 0.008}),
+    "cutmix": Regime("cutmix", "mixup"),
+    "cutmix_autolabel": Regime("cutmix", "autolabel", {}, {"alpha": 0.008}),
+}
+
+
+def regime(name: str) -> Regime:
+    """The regime of that name; for one that is not there, a sentence with the nearest."""
+    if name not in REGIMES:
+        near = difflib.get_close_matches(name, REGIMES, n=1)
+        hint = f' Did you mean "{near[0]}"?' if near else ""
+        raise ValueError(f'there is no regime "{name}". There are: {", ".join(REGIMES)}.{hint}')
+    return REGIMES[name]

@@ -1,0 +1,40 @@
+"""Losses beyond cross-entropy with soft targets, which `torch.nn.functional.cross_entropy` has."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from auglabel.checks import require_number, require_same_length
+from auglabel.view import View
+
+
+def trades(model: nn.Module, images: Tensor, view: View, beta: float = 6.0) -> Tensor:
+    """Cross-entropy on `images` plus `beta` times KL(p(images) || p(view)), mean over the batch.
+
+    TRADES attacks the second term: craft the view with `pgd` on `model(images).softmax(dim=1)` as soft
+    labels, whose loss is that divergence up to a constant.
+    """
+    require_number("beta", beta, 0)
+    require_same_length("trades", images=images, view=view.images)
+    clean = model(images)
+    moved = model(view.images)
+    apart = F.kl_div(
+        moved.log_softmax(dim=1), clean.log_softmax(dim=1), reduction="batchmean", log_target=True
+    )
+    return F.cross_entropy(clean, view.labels) + beta * apart
+
+
+def jensen_shannon(*logits: Tensor) -> Tensor:
+    """Mean divergence of predictions on several views (each (B, K)) of the same images from their mean.
+
+    AugMix's consistency term: there with the clean images and two views, times 12.
+    """
+    if len(logits) < 2:
+        raise ValueError(f"jensen_shannon compares the logits of at least 2 views, but {len(logits)} came.")
+    require_same_length("jensen_shannon", **{f"view {i}": part for i, part in enumerate(logits, start=1)})
+    log_probs = [part.float().log_softmax(dim=1) for part in logits]
+    middle = torch.stack(log_probs).logsumexp(dim=0) - torch.tensor(float(len(logits))).log()
+    apart = [F.kl_div(middle, part, reduction="batchmean", log_target=True) for part in log_probs]
+    return torch.stack(apart).mean()
