@@ -192,6 +192,21 @@ def test_a_restart_that_fools_wins_over_a_higher_loss():
     assert (moved.flatten() <= 0.5).all()
 
 
+def test_losses_are_compared_in_float32_whatever_the_logits_are():
+    """Margins of 256 and 257: the same number in bfloat16."""
+
+    class Coarse(nn.Module):
+        def forward(self, images):
+            x = images.mean(dim=(1, 2, 3))
+            true = torch.full_like(x, -100)
+            other = torch.where(x > 0.5, 157.0, 156.0) + 0 * x
+            return torch.stack([true, other], dim=1).bfloat16()
+
+    images, labels = torch.full((60, 1, 1, 1), 0.5), torch.zeros(60).long()
+    moved = pgd(Coarse(), images, labels, 0.1, steps=1, restarts=12, loss="margin", generator=seeded())
+    assert (moved > 0.5).all()
+
+
 def test_without_restarts_each_step_looks_at_each_image_once():
     model = Direction()
     pgd(model, GREY, ZEROS, 0.1, steps=7)
@@ -239,6 +254,15 @@ def test_early_stop_fools_whatever_every_step_fools():
         assert not (by_full & ~by_early).any()
 
 
+def test_early_stop_shifts_no_start_of_the_others():
+    model, labels = Direction(bias=5.0), torch.tensor([0, 1, 0, 1])
+    full, early = (
+        pgd(model, GREY, labels, 0.1, steps=1, restarts=3, early_stop=early_stop, generator=seeded())
+        for early_stop in (False, True)
+    )
+    assert torch.equal(full[1::2], early[1::2])
+
+
 def test_same_seed_same_images():
     images, labels = some()
     first, again, other = (
@@ -258,10 +282,10 @@ def test_soft_labels_that_are_one_hot_act_like_hard_ones():
     assert torch.equal(hard, soft)
 
 
-def test_soft_labels_pull_away_from_the_likelier_class():
-    """Label (0.9, 0.1) on a model that says (0.5, 0.5): up is uphill. With (0.1, 0.9), down is."""
-    soft = torch.tensor([[0.9, 0.1], [0.1, 0.9]])
-    moved = pgd(Direction(bias=12.5), GREY[:2], soft, 1e-3, steps=10, generator=seeded())
+def test_soft_labels_push_the_prediction_away_from_all_of_the_label():
+    """The model says (0.9, 0.1): further up raises the loss of label (1, 0), but lowers (0.6, 0.4)'s."""
+    soft = torch.tensor([[1.0, 0.0], [0.6, 0.4]])
+    moved = pgd(Direction(bias=12.5 + math.log(9)), GREY[:2], soft, 1e-3, generator=seeded())
     torch.testing.assert_close(moved[0], GREY[0] + 1e-3)
     torch.testing.assert_close(moved[1], GREY[1] - 1e-3)
 

@@ -49,9 +49,9 @@ both = pytest.mark.parametrize("make", [TemperatureScaling, lambda: VectorScalin
 )
 def test_real_predictions_to_the_digits_printed(name, temperature, ece):
     logits, labels = real_logits(name)
-    scaling = TemperatureScaling().fit(logits, labels)
-    assert scaling.temperature.item() == pytest.approx(temperature, abs=5e-6)
-    assert metrics.ece(scaling(logits).softmax(dim=1), labels) == pytest.approx(ece, abs=5e-7)
+    fitted = TemperatureScaling().fit(logits, labels)
+    assert fitted.temperature.item() == pytest.approx(temperature, abs=5e-6)
+    assert metrics.ece(fitted(logits).softmax(dim=1), labels) == pytest.approx(ece, abs=5e-7)
 
 
 def test_temperature_of_two_rows_by_hand():
@@ -60,10 +60,26 @@ def test_temperature_of_two_rows_by_hand():
     assert 2 / (1 + math.exp(2 * best)) == pytest.approx(1 / (1 + math.exp(-best)), rel=1e-11)
 
 
-def test_one_row_in_four_wrong_by_the_same_margin_asks_for_three_quarters():
-    logits = torch.tensor([[6.0, 0.0]]).repeat(4, 1)
-    probs = TemperatureScaling().fit(logits, torch.tensor([0, 0, 0, 1]))(logits).softmax(dim=1)
-    torch.testing.assert_close(probs[0], torch.tensor([0.75, 0.25]))
+@pytest.mark.parametrize("classes", [2, 10, 1000])
+def test_one_row_in_four_wrong_by_the_same_margin_asks_for_three_quarters(classes):
+    """With many classes the NLL bends little before it bends a lot: Newton alone would run away."""
+    logits = 6 * nn.functional.one_hot(torch.zeros(4, dtype=torch.int64), classes).double()
+    best = 6 / math.log(0.75 * (classes - 1) / 0.25)
+    assert temperature_of(logits, torch.tensor([0, 0, 0, 1])) == pytest.approx(best, rel=1e-11)
+
+
+@pytest.mark.parametrize(("right", "wrong"), [(501, 500), (5001, 5000)])
+def test_a_trace_of_signal_has_a_high_temperature(right, wrong):
+    logits = torch.tensor([[1.0, 0.0]]).repeat(right + wrong, 1)
+    labels = (torch.arange(right + wrong) >= right).long()
+    assert temperature_of(logits, labels) == pytest.approx(1 / math.log(right / wrong), rel=1e-8)
+
+
+def test_newton_takes_few_steps(monkeypatch):
+    monkeypatch.setattr("auglabel.scaling.STEPS", 10)
+    for temperature in (0.2, 1, 5):
+        temperature_of(*simulated(1000, 10, temperature))
+    temperature_of(torch.eye(1, 21_000).repeat(4, 1), torch.tensor([0, 0, 0, 1]))
 
 
 @given(st.floats(0.2, 5), st.integers(0, 10**6))
@@ -155,6 +171,21 @@ def test_vector_scaling_is_flat_at_its_fit_and_not_worse_than_a_temperature(n, c
     tempered = TemperatureScaling().double().fit(logits, labels)
     assert nll.item() <= cross_entropy(tempered(logits), labels).item() + 1e-10
     assert nll.item() <= cross_entropy(logits, labels).item() + 1e-10
+
+
+@pytest.mark.parametrize(
+    ("factor", "shift"),
+    [(torch.full((6,), 1e6), 0.0), (torch.full((6,), 1e-6), 1e-5), (torch.logspace(-2, 2, 6), 100.0)],
+)
+@pytest.mark.parametrize("classes", [3, 6])
+def test_vector_scaling_undoes_any_scale_and_shift_of_each_class(factor, shift, classes):
+    logits, labels = simulated(200, classes, seed=3, spread=2.5)
+    plain = VectorScaling(classes).double().fit(logits, labels)
+    other = logits * factor[:classes] + shift * torch.arange(classes)
+    moved = VectorScaling(classes).double().fit(other, labels)
+    torch.testing.assert_close(moved.weight * factor[:classes], plain.weight, rtol=1e-5, atol=0)
+    nll = cross_entropy(plain(logits), labels).item()
+    assert cross_entropy(moved(other), labels).item() == pytest.approx(nll, abs=1e-11)
 
 
 def test_vector_scaling_lowers_the_nll_of_real_predictions_below_that_of_a_temperature():
@@ -265,12 +296,9 @@ def test_a_class_told_apart_perfectly_is_refused_by_vector_scaling_alone():
 
 def test_certain_predictions_of_a_class_are_no_sign_of_convergence():
     """Every gradient of class 2 underflows to 0, though NLL still falls."""
-    labels = torch.arange(3).repeat(20)
-    logits = torch.zeros(60, 3)
+    logits, labels = simulated(200, 3)
     logits[:, 2] = torch.where(labels == 2, 1e4, -1e4)
-    logits[::3, 0] = 1.0
-    logits[0, 1] = 2.0
-    refused(VectorScaling(3), r"found no lowest NLL", logits, labels)
+    refused(VectorScaling(3), r"found no lowest NLL in 20 rounds", logits, labels)
 
 
 def test_a_class_without_rows_is_refused_by_vector_scaling():

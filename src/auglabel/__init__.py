@@ -13,6 +13,7 @@ from auglabel.calibration import Calibration
 from auglabel.distance import Distance, DistanceGrid
 from auglabel.labels import CCAT, FixedTable, LabelPolicy, LabelSmoothing, MixupLabels, OneHot
 from auglabel.measure import calibrate, every_bucket, measure
+from auglabel.scaling import TemperatureScaling, VectorScaling
 from auglabel.tablefile import load_table, save_table
 from auglabel.view import View
 
@@ -36,6 +37,8 @@ __all__ = [
     "MixupLabels",
     "OneHot",
     "RandAug",
+    "TemperatureScaling",
+    "VectorScaling",
     "View",
     "calibrate",
     "every_bucket",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -82,5 +83,11 @@ class DistanceGrid:
         return Distance(kind, strength, bucket)
 
     def _tables(self, device: torch.device) -> tuple[Tensor, Tensor]:
-        levels = torch.tensor(self.levels, device=device)
+        levels, start = self._cpu_tables
+        return levels.to(device), start.to(device)
+
+    @functools.cached_property
+    def _cpu_tables(self) -> tuple[Tensor, Tensor]:
+        """Levels and first bucket of each kind."""
+        levels = torch.tensor(self.levels, device="cpu")
         return levels, levels.cumsum(0) - levels

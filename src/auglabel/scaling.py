@@ -21,7 +21,7 @@ from auglabel.checks import kind_of, require_same_length, require_tensor, requir
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-STEPS = 200  # of Newton's method or bisection; real logits take about 8
+STEPS = 200  # of Newton's method or bisection; real logits take about 10
 ROUNDS = 20  # of at most 40 L-BFGS steps; real logits take one or two
 
 
@@ -160,15 +160,14 @@ def _best_inverse_temperature(lead: Tensor) -> float:
     for _ in range(STEPS):
         probs = (inverse * lead).softmax(dim=1)
         expected = (probs * lead).sum(dim=1, keepdim=True)
-        slope = float(expected.mean())
-        if abs(slope) < 1e-12 * float((probs * lead.abs()).sum(dim=1).mean()):
+        slope = expected.mean()
+        if abs(slope) < 1e-12 * (probs * lead.abs()).sum(dim=1).mean():
             return inverse
         low, high = (inverse, high) if slope < 0 else (low, inverse)
-        curvature = float((probs * (lead - expected).square()).sum(dim=1).mean())
-        newton = inverse - slope / curvature if curvature > 0 else math.nan
-        furthest = min(high, 4 * inverse)
-        middle = furthest if high == math.inf else (low + high) / 2
-        inverse = newton if low < newton < furthest else middle
+        curvature = (probs * (lead - expected).square()).sum(dim=1).mean()
+        newton = inverse - float(slope / curvature)
+        limit = min(high, 4 * inverse)  # where NLL hardly bends yet, Newton's step is far too long
+        inverse = newton if low < newton < limit else (low + limit) / 2
     raise ValueError(
         f"TemperatureScaling.fit found no best temperature in {STEPS} steps. "
         "Some logits are many orders of magnitude larger than the rest: look for a row that went wrong."

@@ -85,7 +85,7 @@ def _attack(foolbox: Any, name: str, options: dict[str, Any]) -> Any:
 
 
 def _as_it_is(attack: Any, wrapped: Any, images: Tensor, labels: Tensor, epsilon: float) -> Tensor:
-    moved: Tensor = attack(wrapped, images, labels, epsilons=epsilon)[1]
+    moved: Tensor = attack(wrapped, images, labels, epsilons=epsilon)[0]
     return moved
 
 
@@ -93,6 +93,8 @@ def _from_other_images(attack: Any, wrapped: Any, images: Tensor, labels: Tensor
     predicted = wrapped(images).argmax(dim=1)
     other = predicted != labels[:, None]  # (image, possible start)
     right = (predicted == labels).nonzero().squeeze(1)
+    if len(right) == 0:
+        return images
     if not other[right].any(dim=1).all():
         raise ValueError(
             "hop_skip_jump starts from an image that the model takes for another class, but it takes the "
@@ -102,7 +104,7 @@ def _from_other_images(attack: Any, wrapped: Any, images: Tensor, labels: Tensor
     starts, moved = images[far.argmin(dim=1)], images.clone()
     for rows in right.split(CHUNK):
         result = attack(wrapped, images[rows], labels[rows], epsilons=epsilon, starting_points=starts[rows])
-        moved[rows] = result[1]
+        moved[rows] = result[0]
     return moved
 
 

@@ -19,7 +19,7 @@ from auglabel.checks import (
     require_tensor,
     require_whole,
 )
-from auglabel.modes import evaluating
+from auglabel.modes import evaluating, unwrapped
 
 Loss = Literal["cross_entropy", "margin"]
 
@@ -52,7 +52,7 @@ def pgd(
     require_whole("restarts", restarts, 1)
     if torch.is_inference_mode_enabled():
         raise RuntimeError("pgd needs gradients, but torch.inference_mode is on. Use torch.no_grad instead.")
-    images = images.detach()
+    model, images = unwrapped(model), images.detach()
     radius = _per_image("epsilon", epsilon, images)
     stride = radius / 4 if step is None else _per_image("step", step, images, above_zero=True)
     task = _Task(images, labels.detach(), radius, stride, *box(images, radius))

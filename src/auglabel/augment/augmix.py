@@ -38,6 +38,7 @@ class AugMix(Augmentation):
         require_whole("chains", chains, 1)
         ops.require_options(interpolation, fill)
         self.operations = ops.require_operations(operations)
+        self._operation = ops.operation_ids(self.operations)
         kinds = tuple(f"depth {depth}" for depth in range(1, max_depth + 1))
         self.grid = DistanceGrid((levels,) * max_depth, kinds)
         self.magnitude = magnitude
@@ -50,28 +51,26 @@ class AugMix(Augmentation):
         mixed = self._chain(images, depth, generator)
         if self.chains > 1:
             mixed = self._mean_of_chains(mixed, images, depth, generator)
-        weight = distance.strength[:, None, None, None]
-        return View(ops.blend(images, mixed, weight), labels, distance.bucket, distance.strength)
+        mixed = ops.blend(images, mixed, None, distance.strength)
+        return View(mixed, labels, distance.bucket, distance.strength)
 
     def _chain(self, images: Tensor, depth: Tensor, generator: Generator | None) -> Tensor:
         """Each image after `depth` (B,) operations of its own."""
-        ids = ops.operation_ids(self.operations).to(images.device)
+        ids = self._operation.to(images.device)
         out = images
         for step in range(len(self.grid.levels)):
             kind = ops.draw_whole(len(self.operations), len(images), images.device, generator)
             sign = ops.draw_sign(len(images), images.device, generator)
             rows = (depth > step).nonzero().squeeze(1)
-            if len(rows) == 0:
-                continue
             moved = ops.distort(
-                out if len(rows) == len(out) else out.index_select(0, rows),
+                out if step == 0 else out.index_select(0, rows),
                 ids[kind[rows]],
                 torch.full_like(rows, self.magnitude),
                 sign[rows],
                 interpolation=self.interpolation,
                 fill=self.fill,
             )
-            out = moved if len(rows) == len(out) else out.index_copy(0, rows, moved)
+            out = moved if step == 0 else out.index_copy_(0, rows, moved)
         return out
 
     def _mean_of_chains(

@@ -52,7 +52,7 @@ class Mixup(Mixing):
     def apply(self, images, labels, distance, model, generator) -> View:  # type: ignore[no-untyped-def]
         order = self.partners(len(images), images.device, generator)
         share = distance.strength / 2
-        mixed = ops.blend(images, images.index_select(0, order), share[:, None, None, None])
+        mixed = ops.blend(images, images, order, share)
         return View(mixed, labels, distance.bucket, distance.strength, labels[order], share)
 
 

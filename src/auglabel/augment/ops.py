@@ -25,6 +25,8 @@ WITHOUT_MAGNITUDE = ("autocontrast", "equalize")
 OPERATIONS = (*GEOMETRIC, "posterize", "solarize", "color", *WITHOUT_MAGNITUDE)
 WITHOUT_COLOR = tuple(name for name in OPERATIONS if name != "color")
 
+# How many numbers are worked on at a time: few enough to stay in the cache, many enough to keep threads busy.
+CHUNK = 2**18
 # The usual weights of red, green and blue, as the fractions that sum exactly in float32.
 LUMA = (19595 / 65536, 38470 / 65536, 7471 / 65536)
 
@@ -58,18 +60,17 @@ def distort(
     order = operation.argsort()
     count = operation.bincount(minlength=len(OPERATIONS)).tolist()
     first = len(GEOMETRIC)
-    groups = order.split([sum(count[:first]), *count[first:]])
-    moved = [
-        step(images.index_select(0, rows), rows)
-        for step, rows in zip(steps, groups, strict=True)
-        if len(rows)
-    ]
-    return torch.cat(moved).index_select(0, order.argsort()) if moved else images.clone()
+    out = torch.empty_like(images)
+    for step, group in zip(steps, order.split([sum(count[:first]), *count[first:]]), strict=True):
+        for rows in group.split(_at_once(images)):
+            if len(rows):
+                out.index_copy_(0, rows, step(images.index_select(0, rows), rows))
+    return out
 
 
 @functools.lru_cache(maxsize=32)
 def _maps(height: int, width: int) -> Tensor:
-    """Every geometric operation at every signed magnitude -10..10: (5, 21, 2, 3), as `affine` takes them.
+    """Every geometric operation at every signed magnitude -10..10, (5, 21, 2, 3), as `affine` takes them.
 
     A magnitude is worth 3 degrees about the centre, a shear of 0.03 that fixes the top left corner, or
     a thirtieth of the side.
@@ -85,43 +86,60 @@ def _maps(height: int, width: int) -> Tensor:
         "translate_x": (one, none, amount * width / 30, none, one, none),
         "translate_y": (one, none, none, none, one, amount * height / 30),
     }
-    return torch.stack([torch.stack(maps[name], dim=1).view(21, 2, 3) for name in GEOMETRIC]).float()
+    pixels = torch.stack([torch.stack(maps[name], dim=1).view(21, 2, 3) for name in GEOMETRIC])
+    pixels *= torch.tensor([[2 / width], [2 / height]], dtype=torch.float64)
+    pixels[..., 2] -= 1
+    return pixels.float()
+
+
+@functools.lru_cache(maxsize=32)
+def _centres(side: int) -> Tensor:
+    """The pixel centres along a side, in pixels from its start."""
+    return torch.arange(side) + 0.5
 
 
 def affine(images: Tensor, maps: Tensor, *, interpolation: Interpolation, fill: int) -> Tensor:
     """Resample through `maps` (B, 2, 3); what lies outside the source becomes `fill` of 255.
 
-    A map takes output to source coordinates, in pixels from the top left corner; pixel centres are
-    at x + 1/2, y + 1/2. Beyond the outermost centres the border pixel goes on, as in Pillow.
+    A map takes an output pixel's centre, x + 1/2 and y + 1/2 from the top left corner, to its source in
+    an image that reaches from -1 to 1 both ways. Beyond the outermost pixel centres the border pixel
+    goes on, as in Pillow.
     """
     height, width = images.shape[2:]
     exact = images.to(_working_dtype(images.dtype))
-    sides = torch.tensor([[width], [height]], device=images.device)
-    unit = (2 * maps / sides).to(exact.dtype)  # to the (-1, 1) that grid_sample speaks of
-    column = torch.arange(width, device=images.device, dtype=exact.dtype) + 0.5
-    row = torch.arange(height, device=images.device, dtype=exact.dtype) + 0.5
-    along = unit[:, :, 0, None] * column  # (B, 2, W)
-    down = unit[:, :, 1, None] * row + (unit[:, :, 2, None] - 1)  # (B, 2, H)
-    x, y = (down[:, i, :, None] + along[:, i, None, :] for i in (0, 1))
-    outside = (torch.maximum(x.abs(), y.abs()) > 1).to(exact.dtype).unsqueeze(1)
-    source = torch.stack([x, y], dim=3)
+    maps = maps.to(exact.dtype)
+    along = maps[:, :, :1] * _centres(width).to(maps)  # (B, 2, W)
+    down = torch.addcmul(maps[:, :, 2:], maps[:, :, 1:2], _centres(height).to(maps))  # (B, 2, H)
+    source = exact.new_empty(len(images), height, width, 2)
+    outside = exact.new_zeros(len(images), height, width)
+    for axis in (0, 1):
+        place = down[:, axis, :, None] + along[:, axis, None, :]
+        source[..., axis] = place
+        torch.maximum(outside, place.abs_(), out=outside)
+    outside.gt_(1)
     moved = F.grid_sample(exact, source, mode=interpolation, padding_mode="border", align_corners=False)
     top = 255 if images.dtype == torch.uint8 else 1
-    level = torch.tensor(fill / 255 * top, dtype=exact.dtype)
-    return _as(moved.lerp_(level.to(images.device), outside).clamp_(0, top), images.dtype)
+    return _as(
+        moved.lerp_(exact.new_full((), fill / 255 * top), outside.unsqueeze(1)).clamp_(0, top), images.dtype
+    )
 
 
 def posterize(images: Tensor, bits: Tensor) -> Tensor:
     """Keep the highest `bits` (B,) of 8."""
-    mask = (256 - 2 ** (8 - bits)).to(torch.uint8)
-    return _from_levels(_levels(images) & _per_image(mask), images.dtype)
+    if images.dtype == torch.uint8:
+        return images & _per_image((256 - 2 ** (8 - bits)).to(torch.uint8))
+    step = _per_image(2.0 ** (8 - bits))
+    return _to_levels(images).div_(step).floor_().mul_(step).div_(255).to(images.dtype)
 
 
 def solarize(images: Tensor, threshold: Tensor) -> Tensor:
     """Invert the levels at or above `threshold` (B,), 0..255."""
-    levels = _levels(images)
-    inverted = torch.where(levels >= _per_image(threshold.to(torch.uint8)), 255 - levels, levels)
-    return _from_levels(inverted, images.dtype)
+    if images.dtype == torch.uint8:
+        inverted = images >= _per_image(threshold.to(torch.uint8))
+        return inverted.view(torch.uint8).neg_().bitwise_xor_(images)  # 255 - x is x with every bit turned
+    levels = _to_levels(images)
+    inverted = (levels >= _per_image(threshold)).to(levels.dtype)
+    return levels.addcmul_(inverted, 255 - 2 * levels).div_(255).to(images.dtype)
 
 
 def color(images: Tensor, factor: Tensor) -> Tensor:
@@ -145,9 +163,8 @@ def autocontrast(images: Tensor) -> Tensor:
     low, high = (edge.double() for edge in levels.flatten(2).aminmax(dim=2, keepdim=True))
     ramp = torch.arange(256, device=images.device).double()
     scale = torch.full_like(high, 255) / (high - low)  # 255 / tensor would round twice
-    table = (ramp * scale - low * scale).clamp(0, 255)
-    table = torch.where(high > low, table, ramp).to(torch.uint8)
-    return _from_levels(_look_up(levels, table), images.dtype)
+    table = (ramp * scale - low * scale).clamp(0, 255).floor()
+    return _look_up(levels, torch.where(high > low, table, ramp), images.dtype)
 
 
 def equalize(images: Tensor) -> Tensor:
@@ -155,33 +172,41 @@ def equalize(images: Tensor) -> Tensor:
     levels = _levels(images)
     batch, channels = levels.shape[:2]
     plane = torch.arange(batch * channels, device=images.device) * 256
-    index = (levels.view(batch * channels, -1) + plane[:, None]).flatten()
-    count = torch.bincount(index, minlength=batch * channels * 256).view(batch, channels, 256)
-    ramp = torch.arange(256, device=images.device)
-    last = (ramp * (count > 0)).amax(dim=2, keepdim=True)  # the highest level in use does not count
-    step = (count.sum(dim=2, keepdim=True) - count.gather(2, last)) // 255
+    index = (levels.reshape(batch * channels, -1) + plane[:, None]).flatten()
+    # Counts are whole numbers in float64, exact and quicker to divide than integers.
+    count = torch.bincount(index, minlength=batch * channels * 256).view(batch, channels, 256).double()
+    ramp = torch.arange(256, device=images.device).double()
+    last = ((count > 0) * ramp).amax(dim=2, keepdim=True)  # the highest level in use does not count
+    step = ((count.sum(dim=2, keepdim=True) - count.gather(2, last.long())) / 255).floor()
     below = count.cumsum(dim=2) - count
-    table = ((below + step // 2) // step.clamp(min=1)).clamp(max=255)
-    table = torch.where(step > 0, table, ramp).to(torch.uint8)
-    return _from_levels(_look_up(levels, table), images.dtype)
+    table = ((below + (step / 2).floor()) / step.clamp(min=1)).floor().clamp(max=255)
+    return _look_up(levels, torch.where(step > 0, table, ramp), images.dtype)
 
 
-def _look_up(levels: Tensor, table: Tensor) -> Tensor:
-    """`table` (B, C, 256) at every level of every channel."""
+def _at_once(images: Tensor) -> int:
+    """How many images to work on at a time."""
+    return max(1, CHUNK // max(1, images[:1].numel()))
+
+
+def _look_up(levels: Tensor, table: Tensor, dtype: torch.dtype) -> Tensor:
+    """`table` (B, C, 256), of levels, at every level of every channel, as images of `dtype`."""
+    table = table.to(dtype) if dtype == torch.uint8 else table.to(dtype) / 255
     return table.gather(2, levels.flatten(2).long()).view_as(levels)
 
 
 def _levels(images: Tensor) -> Tensor:
-    return images if images.dtype == torch.uint8 else _as(images.float() * 255, torch.uint8)
+    """The 8-bit levels of `images` as whole numbers, in the type that converts fastest."""
+    return images if images.dtype == torch.uint8 else (images.float() * 255).add_(0.5).int()
 
 
-def _from_levels(levels: Tensor, dtype: torch.dtype) -> Tensor:
-    return levels if dtype == torch.uint8 else levels.to(dtype) / 255
+def _to_levels(images: Tensor) -> Tensor:
+    """The 8-bit levels of floating-point `images` as floating-point numbers, in a tensor of their own."""
+    return (images.to(_working_dtype(images.dtype)) * 255).add_(0.5).floor_()
 
 
 def _as(values: Tensor, dtype: torch.dtype) -> Tensor:
-    """`values` in `dtype`; to bytes by rounding, through int32, which converts twice as fast."""
-    return (values + 0.5).int().to(torch.uint8) if dtype == torch.uint8 else values.to(dtype)
+    """`values` in `dtype`; to bytes by rounding, in place, through int32, which converts twice as fast."""
+    return values.add_(0.5).int().to(torch.uint8) if dtype == torch.uint8 else values.to(dtype)
 
 
 def _per_image(value: Tensor) -> Tensor:
@@ -193,10 +218,20 @@ def _working_dtype(dtype: torch.dtype) -> torch.dtype:
     return torch.float64 if dtype == torch.float64 else torch.float32
 
 
-def blend(images: Tensor, others: Tensor, weight: Tensor) -> Tensor:
-    """(1 - weight) * images + weight * others, in the dtype of `images`."""
-    exact = images.to(_working_dtype(images.dtype))
-    return _as(torch.lerp(exact, others.to(exact.dtype), weight.to(exact.dtype)), images.dtype)
+def blend(images: Tensor, others: Tensor, order: Tensor | None, weight: Tensor) -> Tensor:
+    """(1 - weight) * images + weight * others[order], in the dtype of `images`; `weight` is (B,).
+
+    In their own order if `order` is None.
+    """
+    out = torch.empty_like(images)
+    exact = _working_dtype(images.dtype)
+    size = _at_once(images)
+    for start in range(0, len(images), size):
+        part = slice(start, start + size)
+        other = others[part] if order is None else others.index_select(0, order[part])
+        mixed = torch.lerp(images[part].to(exact), other.to(exact), _per_image(weight[part]).to(exact))
+        out[part] = _as(mixed, images.dtype)
+    return out
 
 
 def draw_whole(count: int, n: int, device: torch.device, generator: Generator | None) -> Tensor:

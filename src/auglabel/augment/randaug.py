@@ -43,13 +43,15 @@ class RandAug(Augmentation):
         self.num_ops = num_ops
         self.interpolation: ops.Interpolation = interpolation
         self.fill = fill
+        self._operation = ops.operation_ids(self.operations)
         kinds = self.operations if num_ops == 1 else ("magnitude",)
         self.grid = DistanceGrid(
             tuple(1 if kind in ops.WITHOUT_MAGNITUDE else m_max for kind in kinds), kinds
         )
+        self._levels = torch.tensor(self.grid.levels)
 
     def apply(self, images, labels, distance, model, generator) -> View:  # type: ignore[no-untyped-def]
-        levels = torch.tensor(self.grid.levels, device=images.device)[distance.kind]
+        levels = self._levels.to(images.device)[distance.kind]
         magnitude = cell(distance.strength, levels) + 1
         moved = images
         for _ in range(self.num_ops):
@@ -57,7 +59,7 @@ class RandAug(Augmentation):
             if self.num_ops > 1:
                 kind = ops.draw_whole(len(self.operations), len(images), images.device, generator)
             sign = ops.draw_sign(len(images), images.device, generator)
-            operation = ops.operation_ids(self.operations).to(images.device)[kind]
+            operation = self._operation.to(images.device)[kind]
             moved = ops.distort(
                 moved, operation, magnitude, sign, interpolation=self.interpolation, fill=self.fill
             )
