@@ -20,9 +20,10 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 
 import torch
+from PIL import Image
 from torch import Tensor
 
-from auglabel import AugMix, Mixup, RandAug
+from auglabel import AugMix, Mixup, MixupLabels, RandAug
 
 SETTINGS = [(32, 128), (32, 1024), (224, 32)]  # side, batch
 CLASSES = 100
@@ -37,10 +38,15 @@ def pictures(n: int, side: int) -> Tensor:
     return (255 * noisy.clamp(0, 1)).round().to(torch.uint8)
 
 
+def settle() -> None:
+    """Free one large tensor: a training process has done so before, and malloc then keeps memory at hand."""
+    torch.empty(30 * 2**20, dtype=torch.uint8).fill_(1)
+
+
 def import_torchvision() -> None:
     """torchvision's ordinary build asks for two operators that a CPU build of torch does not have."""
-    if not torch.cuda.is_available():
-        global library  # a library's operators go with it
+    global library  # a library's operators go with it
+    if "+cpu" in torch.__version__:
         library = torch.library.Library("torchvision", "DEF")
         for name in ("nms", "qnms"):
             library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
@@ -68,14 +74,16 @@ def timm_randaug() -> tuple[Callable[[Tensor], object], Callable[[Tensor], objec
     from timm.data.auto_augment import rand_augment_transform
     from torchvision.transforms.v2.functional import to_pil_image
 
-    return to_pil_image, rand_augment_transform("rand-m9-mstd0.5-n1", {})
+    bilinear = {"interpolation": Image.Resampling.BILINEAR}
+    return to_pil_image, rand_augment_transform("rand-m9-mstd0.5-n1-p1", bilinear)
 
 
 def timm_augmix() -> tuple[Callable[[Tensor], object], Callable[[Tensor], object]]:
     from timm.data.auto_augment import augment_and_mix_transform
     from torchvision.transforms.v2.functional import to_pil_image
 
-    return to_pil_image, augment_and_mix_transform("augmix-m3-w1", {})
+    bilinear = {"interpolation": Image.Resampling.BILINEAR}
+    return to_pil_image, augment_and_mix_transform("augmix-m3-w1", bilinear)
 
 
 PER_IMAGE = {
@@ -88,6 +96,7 @@ PER_IMAGE = {
 def work(orders: Connection, augmentation: str, peer: str, side: int, share: int) -> None:
     """A peer's process: on each order, transform its share of the batch once."""
     torch.set_num_threads(1)
+    settle()
     import_torchvision()
     prepare, transform = PER_IMAGE[augmentation][peer]()
     images = [prepare(image) for image in pictures(share, side)]
@@ -103,11 +112,12 @@ class Workers:
 
     def __init__(self, augmentation: str, peer: str, side: int, batch: int, count: int) -> None:
         context = multiprocessing.get_context("spawn")
-        self.pipes = []
+        self.pipes, self.processes = [], []
         for _ in range(count):
             ours, theirs = context.Pipe()
             arguments = (theirs, augmentation, peer, side, batch // count)
-            context.Process(target=work, args=arguments, daemon=True).start()
+            self.processes.append(context.Process(target=work, args=arguments, daemon=True))
+            self.processes[-1].start()
             self.pipes.append(ours)
         for pipe in self.pipes:
             pipe.recv()
@@ -121,15 +131,25 @@ class Workers:
     def stop(self) -> None:
         for pipe in self.pipes:
             pipe.send(False)
+        for process in self.processes:
+            process.join()
 
 
 def batched(augmentation: str, images: Tensor, labels: Tensor) -> dict[str, Callable[[], object]]:
     """Ours, on bytes and on floats, and the peers that take a batch."""
     floats = images.float() / 255
-    ours = {"randaug": RandAug(), "augmix": AugMix(), "mixup": Mixup()}[augmentation]
+    augment = {"randaug": RandAug(), "augmix": AugMix(), "mixup": Mixup()}[augmentation]
+    policy = (
+        MixupLabels(CLASSES) if augmentation == "mixup" else None
+    )  # torchvision's mixup makes labels, too
+
+    def ours(pixels: Tensor) -> object:
+        view = augment(pixels, labels)
+        return view if policy is None else (view, policy(view))
+
     found: dict[str, Callable[[], object]] = {
-        "auglabel bytes": lambda: ours(images, labels),
-        "auglabel floats": lambda: ours(floats, labels),
+        "auglabel bytes": lambda: ours(images),
+        "auglabel floats": lambda: ours(floats),
     }
     if augmentation == "randaug":
         from kornia.augmentation.auto import RandAugment
@@ -185,6 +205,7 @@ def main() -> None:
     parser.add_argument("--only", choices=[*PER_IMAGE], help="one augmentation instead of all")
     parser.add_argument("--threads", type=int, nargs="*", default=[1, 2])
     asked = parser.parse_args()
+    settle()
     import_torchvision()
     for augmentation in [asked.only] if asked.only else PER_IMAGE:
         for side, batch in SETTINGS:

@@ -145,3 +145,21 @@ def test_options_that_mean_nothing_are_refused(options, message):
 def test_buckets_that_are_not_there_are_refused(linear_model, images):
     with pytest.raises(ValueError, match=r"bucket must be in 0..9 for 10 buckets, but 10 came"):
         Adversarial()(images, LABELS, linear_model, bucket=torch.full((500,), 10))
+
+
+def test_against_the_prediction_the_labels_do_not_matter():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Flatten(), nn.Linear(48, 3))
+    images = torch.rand(6, 3, 4, 4)
+    augment = Adversarial(epsilon_max=0.1, fixed=True, against="prediction")
+    views = [
+        augment(images, labels, model, generator=torch.Generator().manual_seed(0)).images
+        for labels in (torch.zeros(6).long(), torch.ones(6).long())
+    ]
+    assert torch.equal(*views)
+    p, q = model(images).softmax(dim=1), model(views[0]).softmax(dim=1)
+    random = images + 0.1 * (2 * torch.rand(images.shape) - 1)
+    r = model(random).softmax(dim=1)
+    assert (p * (p / q).log()).sum() > (p * (p / r).log()).sum()
+    with pytest.raises(ValueError, match=r'against must be "label" or "prediction", but .nothing. came'):
+        Adversarial(against="nothing")

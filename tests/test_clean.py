@@ -28,7 +28,9 @@ def test_the_distance_is_zero():
 
 def test_without_padding_and_flip_nothing_happens():
     images = torch.rand(5, 1, 4, 4)
-    assert torch.equal(Clean(pad=0, flip=False)(images, torch.zeros(5).long()).images, images)
+    same = Clean(pad=0, flip=False)(images, torch.zeros(5).long()).images
+    assert torch.equal(same, images)
+    assert same.data_ptr() != images.data_ptr()
 
 
 def test_a_negative_pad_is_refused():

@@ -2,7 +2,7 @@ import sys
 
 import pytest
 import torch
-from test_robust import trained, unseen
+from test_robust import Waiting, trained, unseen
 from torch import nn
 
 from auglabel.attack.foolbox import ATTACKS, foolbox_attack
@@ -123,6 +123,15 @@ def test_hop_skip_jump_minds_the_max_norm():
 def test_an_empty_batch_comes_back_empty():
     nothing = torch.empty(0, 1, 28, 28), torch.empty(0, dtype=torch.int64)
     assert foolbox_attack(trained(), *nothing, 0.1, "pgd").shape == (0, 1, 28, 28)
+
+
+@pytest.mark.parametrize("name", ["fgsm", "noise"])
+def test_each_rank_attacks_on_its_own(name):
+    alone, wrapped = (
+        foolbox_attack(model, *unseen(5), 0.1, name, generator=seeded())
+        for model in (trained(), Waiting(trained()))
+    )
+    assert torch.equal(alone, wrapped)
 
 
 def test_names_options_and_values_that_mean_nothing_are_refused():

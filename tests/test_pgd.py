@@ -174,6 +174,7 @@ def test_restarts_keep_one_that_fools_the_model_else_the_highest_loss():
     assert 0 < fooled < len(images)
 
 
+@pytest.mark.filterwarnings("ignore:The gradient is zero")
 def test_a_restart_that_fools_wins_over_a_higher_loss():
     """Three classes in a ring: far up the loss on class 0 is higher, but only low down is it wrong."""
 
@@ -192,6 +193,7 @@ def test_a_restart_that_fools_wins_over_a_higher_loss():
     assert (moved.flatten() <= 0.5).all()
 
 
+@pytest.mark.filterwarnings("ignore:The gradient is zero")
 def test_losses_are_compared_in_float32_whatever_the_logits_are():
     """Margins of 256 and 257: the same number in bfloat16."""
 
@@ -295,6 +297,7 @@ def test_margin_is_the_largest_other_logit_minus_the_true_one():
     torch.testing.assert_close(margin(logits, torch.tensor([0, 1, 0])), torch.tensor([3.0, -3.0, -1.0]))
 
 
+@pytest.mark.filterwarnings("ignore:The gradient is zero")
 def test_the_margin_loss_sees_where_cross_entropy_is_blind():
     """Logits a million apart: the softmax is exactly (0, 1) and its gradient exactly 0."""
 
@@ -345,6 +348,23 @@ def test_attacks_are_crafted_in_evaluation_mode():
         pgd(model.train(mode), images, labels, 0.1, generator=seeded()) for mode in (True, False)
     )
     assert torch.equal(training, evaluating)
+
+
+def test_each_rank_attacks_on_its_own():
+    class Waiting(nn.parallel.DistributedDataParallel):
+        def __init__(self, module):
+            nn.Module.__init__(self)
+            self.module = module
+
+        def forward(self, images):
+            raise AssertionError("waits for the other ranks")
+
+    images, labels = some()
+    alone, wrapped = (
+        pgd(model, images, labels, 0.1, restarts=2, generator=seeded())
+        for model in (conv_net(), Waiting(conv_net()))
+    )
+    assert torch.equal(alone, wrapped)
 
 
 def test_gradients_are_found_inside_no_grad():
@@ -498,3 +518,21 @@ def test_inference_mode_is_refused_with_the_way_out():
         pytest.raises(RuntimeError, match=r"inference_mode is on\. Use torch.no_grad instead"),
     ):
         pgd(Direction(), GREY, ZEROS, 0.1)
+
+
+def test_a_zero_gradient_everywhere_is_said():
+    class Stairs(nn.Module):
+        def forward(self, images):
+            return images.round().flatten(1)[:, :3]
+
+    with pytest.warns(UserWarning, match="the attack is blind"):
+        pgd(Stairs(), torch.rand(2, 1, 2, 2), torch.tensor([0, 1]), 0.1)
+
+
+def test_nan_logits_are_refused():
+    class Broken(nn.Module):
+        def forward(self, images):
+            return images.flatten(1)[:, :3] * float("nan")
+
+    with pytest.raises(ValueError, match="its logits hold nan"):
+        pgd(Broken(), torch.rand(2, 1, 2, 2), torch.tensor([0, 1]), 0.1)

@@ -1,9 +1,11 @@
 import math
+import subprocess
+import sys
 
 import pytest
 import torch
 
-from auglabel import RandAug
+from auglabel import AugMix, Mixup, RandAug
 from auglabel.augment import ops
 
 
@@ -112,12 +114,35 @@ def test_memory_layout_and_autocast_change_nothing(colour_images, name):
     assert torch.equal(cast, plain)
 
 
-def test_what_comes_out_may_go_in_again():
-    white = torch.ones(200, 3, 9, 9)
-    labels = torch.zeros(200, dtype=torch.int64)
-    for seed in range(5):
-        generator = torch.Generator().manual_seed(seed)
-        RandAug()(RandAug()(white, labels, generator=generator).images, labels, generator=generator)
+def test_small_pieces_give_the_same_pictures(colour_images, monkeypatch):
+    labels = torch.zeros(500, dtype=torch.int64)
+    for augment in (RandAug(), AugMix(), Mixup()):
+        whole = augment(colour_images, labels, generator=torch.Generator().manual_seed(3)).images
+        with monkeypatch.context() as patched:
+            patched.setattr(ops, "CHUNK", 7 * 3 * 28 * 28)
+            pieces = augment(colour_images, labels, generator=torch.Generator().manual_seed(3)).images
+        assert torch.equal(pieces, whole)
+
+
+def test_tables_do_not_depend_on_torchs_defaults(colour_images):
+    script = """
+import torch
+from auglabel import AugMix, Mixup, RandAug
+with torch.device("meta"):
+    augment = RandAug()
+torch.set_default_dtype(torch.bfloat16)
+images = torch.arange(60 * 3 * 40 * 40, dtype=torch.float32).remainder(251).view(60, 3, 40, 40) / 255
+view = augment(images, torch.zeros(60).long(), generator=torch.Generator().manual_seed(0))
+print(float(view.images.double().sum()))
+"""
+    plain = script.replace("torch.set_default_dtype(torch.bfloat16)", "").replace(
+        "with torch.device", "if torch.device"
+    )
+    first, second = (
+        float(subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True).stdout)
+        for text in (script, plain)
+    )
+    assert first == pytest.approx(second, rel=1e-6)
 
 
 def test_several_operations_share_one_magnitude(colour_images):

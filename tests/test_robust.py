@@ -67,6 +67,7 @@ def test_epsilon_zero_gives_the_clean_accuracy_and_attacks_lower_it():
     assert attacked_accuracy(trained(), images, labels, 0.03, steps=10, restarts=1) < clean - 0.1
 
 
+@pytest.mark.filterwarnings("ignore:The gradient is zero")
 def test_images_wrong_when_clean_are_not_attacked_and_never_count():
     class Jump(nn.Module):
         """Says class 1 exactly at grey, where every image starts; class 0 elsewhere."""
@@ -109,6 +110,27 @@ def test_the_model_is_looked_at_in_evaluation_mode_and_left_as_it_was():
     sanity(model, images[:20], labels[:20], 0.02, steps=(2,))
     assert all(module.training for module in model.modules())
     assert all(torch.equal(value, state[name]) for name, value in model.state_dict().items())
+
+
+class Waiting(nn.parallel.DistributedDataParallel):
+    """A distributed wrapper whose other ranks never come."""
+
+    def __init__(self, module):
+        nn.Module.__init__(self)
+        self.module = module
+
+    def forward(self, images):
+        raise AssertionError("waits for the other ranks")
+
+
+def test_each_rank_attacks_on_its_own():
+    images, labels = unseen(20)
+    alone, wrapped = (
+        sanity(model, images, labels, 0.02, steps=(2,), generator=seeded())
+        for model in (trained(), Waiting(trained()))
+    )
+    assert alone == wrapped
+    assert attacked_accuracy(Waiting(trained()), images, labels, 0) == alone.by_epsilon[0]
 
 
 def test_more_restarts_and_the_same_seed():
@@ -203,6 +225,7 @@ def test_few_images_are_allowed_more_noise():
         ({"batch": 0}, "batch must be at least 1"),
         ({"images": torch.full((2, 1, 4, 4), 2.0)}, r"in \[0, 1\]"),
         ({"images": torch.empty(0, 1, 4, 4), "labels": torch.empty(0).long()}, "needs images, but none came"),
+        ({"labels": torch.tensor([0, 2])}, r"labels must be in 0..1 for 2 classes, but 2 came"),
         ({"loss": "hinge"}, "loss must be"),
     ],
 )

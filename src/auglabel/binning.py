@@ -14,6 +14,4 @@ def cell(value: Tensor, count: Tensor | int) -> Tensor:
     """
     count = torch.as_tensor(count, device=value.device)
     scaled = value.to(torch.promote_types(value.dtype, torch.float32)) * count
-    edge = scaled.round()
-    scaled = torch.where((scaled - edge).abs() <= EDGE_ERROR * edge, edge, scaled)
-    return torch.minimum(scaled.ceil().long().clamp(min=1), count) - 1
+    return torch.minimum((scaled * (1 - EDGE_ERROR)).ceil_().clamp_(min=1).long(), count) - 1

@@ -53,9 +53,10 @@ def require_unit(what: str, value: Tensor, high: float = 1.0) -> None:
     if value.dim() != 1 or not value.is_floating_point():
         raise TypeError(f"{what} must be a floating point tensor of shape (B,), but {kind_of(value)} came.")
     if readable(value):
-        wrong = ~((value >= 0) & (value <= high))
-        if bool(wrong.any()):
-            raise ValueError(f"{what} must be in [0, {high:g}], but {float(value[wrong][0]):.9g} came.")
+        least, most = (float(edge) for edge in value.aminmax())  # both nan if one is
+        if not (least >= 0 and most <= high):
+            wrong = least if not least >= 0 else most
+            raise ValueError(f"{what} must be in [0, {high:g}], but {wrong:.9g} came.")
 
 
 def require_same_length(what: str, **parts: Tensor) -> None:

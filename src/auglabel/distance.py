@@ -18,7 +18,7 @@ MOST_LEVELS = 1000
 
 class Distance(NamedTuple):
     kind: Tensor  # (B,) int64
-    strength: Tensor  # (B,) float in (0, 1]
+    strength: Tensor  # (B,) float in [0, 1]
     bucket: Tensor  # (B,) int64
 
 
@@ -81,6 +81,10 @@ class DistanceGrid:
         within = (1 - torch.rand(len(bucket), device=source, generator=generator)).clamp(min=1e-3)
         strength = (bucket - start[kind] + within.to(bucket.device)) / levels[kind]
         return Distance(kind, strength, bucket)
+
+    def level(self, distance: Distance) -> Tensor:
+        """Which of its kind's levels each distance is in, from 1."""
+        return distance.bucket - self._tables(distance.bucket.device)[1][distance.kind] + 1
 
     def _tables(self, device: torch.device) -> tuple[Tensor, Tensor]:
         levels, start = self._cpu_tables

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -34,7 +36,9 @@ def jensen_shannon(*logits: Tensor) -> Tensor:
     if len(logits) < 2:
         raise ValueError(f"jensen_shannon compares the logits of at least 2 views, but {len(logits)} came.")
     require_same_length("jensen_shannon", **{f"view {i}": part for i, part in enumerate(logits, start=1)})
-    log_probs = [part.float().log_softmax(dim=1) for part in logits]
-    middle = torch.stack(log_probs).logsumexp(dim=0) - torch.tensor(float(len(logits))).log()
+    log_probs = [
+        part.to(torch.promote_types(part.dtype, torch.float32)).log_softmax(dim=1) for part in logits
+    ]
+    middle = torch.stack(log_probs).logsumexp(dim=0) - math.log(len(logits))
     apart = [F.kl_div(middle, part, reduction="batchmean", log_target=True) for part in log_probs]
     return torch.stack(apart).mean()

@@ -12,7 +12,7 @@ from torch import Generator, Tensor, nn
 
 from auglabel.attack.pgd import box, gradient_of, require_attackable
 from auglabel.checks import require_integers, require_number
-from auglabel.modes import evaluating
+from auglabel.modes import evaluating, unwrapped
 
 ATTACKS = {
     "pgd": "LinfPGD",
@@ -49,7 +49,7 @@ def foolbox_attack(
     require_number("epsilon", epsilon, 0)
     foolbox = _foolbox()
     attack = _attack(foolbox, name, options)
-    images = images.detach()
+    model, images = unwrapped(model), images.detach()
     if len(images) == 0:
         return images.clone()
     if name not in QUERY_ONLY:
@@ -128,5 +128,9 @@ def _seeded(device: torch.device, generator: Generator | None) -> Iterator[None]
         yield
         return
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        torch.manual_seed(int(torch.randint(2**62, (), device=generator.device, generator=generator)))
+        seed = int(torch.randint(2**62, (), device=generator.device, generator=generator))
+        if device.type == "cuda":
+            torch.cuda.default_generators[device.index or 0].manual_seed(seed)
+        else:
+            torch.default_generator.manual_seed(seed)
         yield

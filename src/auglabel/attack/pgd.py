@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Literal, NamedTuple, get_args
 
 import torch
@@ -22,6 +23,7 @@ from auglabel.checks import (
 from auglabel.modes import evaluating, unwrapped
 
 Loss = Literal["cross_entropy", "margin"]
+BLIND = "The gradient is zero at every image, so the attack is blind: auglabel.attack.sanity tells more."
 
 
 def pgd(
@@ -103,8 +105,10 @@ class _Task(NamedTuple):
 def _climb(model: nn.Module, task: _Task, moved: Tensor, steps: int, loss: Loss, early_stop: bool) -> Tensor:
     """`moved` after `steps`, in place; with `early_stop` an image that fools the model leaves the batch."""
     done, rows = moved, torch.arange(len(moved), device=moved.device)
-    for _ in range(steps):
+    for count in range(steps):
         gradient, fooled = gradient_of(model, moved, task.labels, loss)
+        if count == 0 and readable(gradient) and not bool(gradient.any()):
+            warnings.warn(BLIND, stacklevel=3)
         if early_stop and fooled.any():
             done[rows[fooled]] = moved[fooled]
             going = ~fooled
@@ -157,7 +161,7 @@ def _start(task: _Task, noise: Tensor) -> Tensor:
 def _look(model: nn.Module, images: Tensor, labels: Tensor, loss: Loss) -> tuple[Tensor, Tensor]:
     """Loss (B,) in at least float32, also under autocast, and which images (B,) fool the model."""
     logits = model(images)
-    _require_logits(logits, labels)
+    require_logits(logits, labels)
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
     classes = labels if labels.dim() == 1 else labels.argmax(dim=1)
     if loss == "margin":
@@ -203,12 +207,15 @@ def require_attackable(model: nn.Module, images: Tensor, labels: Tensor, loss: s
         raise ValueError("Soft labels must be probabilities, each row adding up to 1, but some rows are not.")
 
 
-def _require_logits(logits: Tensor, labels: Tensor) -> None:
+def require_logits(logits: Tensor, labels: Tensor) -> None:
+    """A row of two or more logits for each label, and a class or a probability for each column."""
     require_tensor("The model's output", logits)
     if logits.dim() != 2 or len(logits) != len(labels) or logits.shape[1] < 2:
         raise ValueError(
             f"The model must return logits ({len(labels)}, K) with K >= 2, but {kind_of(logits)} came."
         )
+    if readable(logits) and bool(logits.isnan().any()):
+        raise ValueError("The model must return numbers, but its logits hold nan: it has diverged.")
     if labels.dim() == 1:
         require_range("labels", labels, logits.shape[1], "classes")
     elif labels.shape[1] != logits.shape[1]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -9,9 +10,9 @@ from functools import partial
 import torch
 from torch import Generator, Tensor, nn
 
-from auglabel.attack.pgd import Loss, gradient_of, pgd, require_attackable
+from auglabel.attack.pgd import BLIND, Loss, gradient_of, pgd, require_attackable, require_logits
 from auglabel.checks import require_integers, require_number, require_whole
-from auglabel.modes import evaluating
+from auglabel.modes import evaluating, unwrapped
 
 
 def attacked_accuracy(
@@ -35,10 +36,11 @@ def attacked_accuracy(
     require_integers("labels", labels)
     require_number("epsilon", epsilon, 0)
     require_whole("steps", steps, 1)
+    require_whole("restarts", restarts, 1)
     require_whole("batch", batch, 1)
     if len(images) == 0:
         raise ValueError("attacked_accuracy needs images, but none came.")
-    standing = 0
+    model, standing = unwrapped(model), 0
     for some, classes in zip(images.split(batch), labels.split(batch), strict=True):
         right = _right(model, some, classes)
         if epsilon > 0 and right.any():
@@ -112,20 +114,23 @@ def sanity(
         raise ValueError(
             f"sanity takes an epsilon above 0 and growing steps, but {epsilon} and {list(steps)} came."
         )
-    most = steps[-1]
+    model, most = unwrapped(model), steps[-1]
     attacked = partial(attacked_accuracy, model, images, labels, restarts=1, batch=batch, generator=generator)
-    by_steps = {count: attacked(epsilon, steps=count) for count in steps}
-    radii = sorted({0.0, epsilon / 2, epsilon, min(2 * epsilon, 1.0), min(4 * epsilon, 1.0), 1.0})
-    by_epsilon = {e: by_steps[most] if e == epsilon else attacked(e, steps=most) for e in radii}
-    by_loss: dict[Loss, float] = {"cross_entropy": by_steps[most]}
-    by_loss["margin"] = attacked(epsilon, steps=most, loss="margin")
+    with warnings.catch_warnings():  # that the attack is blind is what `blind` says
+        warnings.filterwarnings("ignore", message=BLIND)
+        by_steps = {count: attacked(epsilon, steps=count) for count in steps}
+        radii = sorted({0.0, epsilon / 2, epsilon, min(2 * epsilon, 1.0), min(4 * epsilon, 1.0), 1.0})
+        by_epsilon = {e: by_steps[most] if e == epsilon else attacked(e, steps=most) for e in radii}
+        by_loss: dict[Loss, float] = {"cross_entropy": by_steps[most]}
+        by_loss["margin"] = attacked(epsilon, steps=most, loss="margin")
     return Sanity(len(images), by_epsilon, by_steps, by_loss, _blind(model, images, labels, batch))
 
 
 def _right(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
     with evaluating(model), torch.no_grad():
-        predicted: Tensor = model(images).argmax(dim=1)
-    return predicted == labels
+        logits: Tensor = model(images)
+    require_logits(logits, labels)
+    return logits.argmax(dim=1) == labels
 
 
 def _blind(model: nn.Module, images: Tensor, labels: Tensor, batch: int) -> float:

@@ -11,7 +11,7 @@ from auglabel.attack.pgd import pgd
 from auglabel.augment.base import Augmentation
 from auglabel.checks import require_number, require_whole
 from auglabel.distance import Distance, DistanceGrid
-from auglabel.modes import evaluating
+from auglabel.modes import evaluating, unwrapped
 from auglabel.view import View
 
 
@@ -60,7 +60,8 @@ class Adversarial(Augmentation):
         attacked = strength > 0 if self.clean_share else slice(None)
         epsilon = self.epsilon_max * strength[attacked]
         right = labels[attacked]
-        if self.against == "prediction":
+        if self.against == "prediction" and len(right):
+            model = unwrapped(model)
             with evaluating(model), torch.no_grad():
                 right = model(images[attacked]).float().softmax(dim=1)
         moved = pgd(model, images[attacked], right, epsilon, steps=self.steps, generator=generator)

@@ -83,4 +83,4 @@ class AugMix(Augmentation):
         total = weights[0] * first
         for weight in weights[1:]:
             total += weight * self._chain(images, depth, generator)
-        return total
+        return total.clamp_(max=255 if images.dtype == torch.uint8 else 1)  # weights add up to 1 and a little

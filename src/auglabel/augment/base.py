@@ -16,8 +16,8 @@ class Augmentation:
     """Transforms a batch by a drawn distance. Subclasses set `grid` and write `apply`.
 
     Images are (B, C, H, W), floating point in [0, 1] or uint8, and come back in the same dtype
-    unless another is asked for.
-    Randomness comes from `generator` alone (torch's own if None); nothing is remembered.
+    unless another is asked for; attacked bytes come back as floating point. Randomness comes from
+    `generator` alone (torch's own if None); nothing is remembered.
     """
 
     grid: DistanceGrid
@@ -51,6 +51,8 @@ class Augmentation:
 
         `dtype`, a floating point one, turns bytes into numbers in [0, 1] on the way out.
         """
+        if dtype is not None and not dtype.is_floating_point:
+            raise ValueError(f"dtype must be a floating point one, but {dtype} came.")
         require_images("images", images)
         require_integers("labels", labels)
         require_same_length(type(self).__name__, images=images, labels=labels)
@@ -62,7 +64,5 @@ class Augmentation:
         view = self.apply(images, labels, distance, model, generator)
         if dtype is None or view.images.dtype == dtype:
             return view
-        if not dtype.is_floating_point:
-            raise ValueError(f"dtype must be a floating point one, but {dtype} came.")
         scale = 255 if view.images.dtype == torch.uint8 else 1
         return replace(view, images=view.images.to(dtype) / scale)

@@ -42,4 +42,4 @@ def crop_and_flip(images: Tensor, pad: int, flip: bool, generator: Generator | N
     if flip:
         mirrored = torch.randint(2, (n, 1, 1, 1), device=source, generator=generator).to(images.device) == 1
         images = torch.where(mirrored, images.flip(3), images)
-    return images
+    return images if pad or flip else images.clone()

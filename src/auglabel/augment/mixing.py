@@ -11,6 +11,9 @@ from auglabel.checks import require_number, require_whole
 from auglabel.distance import Distance, DistanceGrid
 from auglabel.view import View
 
+# Below this both of the gamma draws that make up a beta draw may vanish, and their ratio means nothing.
+SMALLEST_BETA = 0.01
+
 
 class Mixing(Augmentation):
     """Mixes each image with a partner out of its batch; the strength is twice the partner's share.
@@ -20,9 +23,7 @@ class Mixing(Augmentation):
     """
 
     def __init__(self, beta: float = 1.0, levels: int = 5, per_batch: bool = False) -> None:
-        require_number("beta", beta, 0)
-        if beta == 0:
-            raise ValueError("beta must be above 0, but 0 came: Beta(0, 0) mixes nothing.")
+        require_number("beta", beta, SMALLEST_BETA)
         require_whole("levels", levels, 1)
         self.beta = float(beta)
         self.per_batch = per_batch
@@ -32,7 +33,7 @@ class Mixing(Augmentation):
         source = device if generator is None else generator.device
         shape = torch.full((2, 1 if self.per_batch else n), self.beta, dtype=torch.float64, device=source)
         one, other = torch._standard_gamma(shape, generator=generator)
-        gamma = (one / (one + other)).nan_to_num(0.0)  # both vanish only where beta is next to nothing
+        gamma = one / (one + other)
         strength = 2 * torch.minimum(gamma, 1 - gamma).float().expand(n).to(device)
         return self.grid.locate(torch.zeros(n, dtype=torch.int64, device=device), strength)
 
@@ -59,8 +60,8 @@ class Mixup(Mixing):
 class CutMix(Mixing):
     """A rectangle of the partner, anywhere inside, covering its share of the image.
 
-    The rectangle has the image's proportions, to the nearest pixel; the view's share is what it really
-    covers, at most one half, and the bucket is that of the share drawn.
+    The rectangle has the image's proportions, to the nearest pixel. Bucket and strength are those of the
+    share drawn; the labels go by what is really covered, which pixels round, at most one half.
     """
 
     def apply(self, images, labels, distance, model, generator) -> View:  # type: ignore[no-untyped-def]
@@ -72,8 +73,8 @@ class CutMix(Mixing):
         tall = (height * wanted.sqrt()).round().clamp(min=1)
         wide = (width * height * wanted / tall).round()
         wide = torch.minimum(wide, (width * height / 2 / tall).floor())
-        top = (place[0] * (height - tall + 1)).floor().clamp(max=height - 1)
-        left = (place[1] * (width - wide + 1)).floor().clamp(max=width)
+        top = (place[0] * (height - tall + 1)).floor()
+        left = (place[1] * (width - wide + 1)).floor()
         row = torch.arange(height, device=images.device)
         column = torch.arange(width, device=images.device)
         rows = (row >= top[:, None]) & (row < (top + tall)[:, None])

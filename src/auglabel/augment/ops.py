@@ -25,6 +25,10 @@ WITHOUT_MAGNITUDE = ("autocontrast", "equalize")
 OPERATIONS = (*GEOMETRIC, "posterize", "solarize", "color", *WITHOUT_MAGNITUDE)
 WITHOUT_COLOR = tuple(name for name in OPERATIONS if name != "color")
 
+# The value at each magnitude 0..10, and at each signed one -10..10 for color.
+BITS = torch.tensor([4 - 4 * magnitude // 10 or 1 for magnitude in range(11)], device="cpu")
+THRESHOLD = torch.tensor([256 - 256 * magnitude // 10 for magnitude in range(11)], device="cpu")
+FACTOR = torch.tensor([1 + 0.09 * amount for amount in range(-10, 11)], dtype=torch.float32, device="cpu")
 # How many numbers are worked on at a time: few enough to stay in the cache, many enough to keep threads busy.
 CHUNK = 2**18
 # The usual weights of red, green and blue, as the fractions that sum exactly in float32.
@@ -46,36 +50,39 @@ def distort(
     """
 
     def move(batch: Tensor, rows: Tensor) -> Tensor:
-        maps = _maps(*images.shape[2:]).to(images.device)[operation[rows], 10 + magnitude[rows] * sign[rows]]
+        maps = _maps(*images.shape[2:], _working_dtype(images.dtype)).to(images.device)[
+            operation[rows], 10 + magnitude[rows] * sign[rows]
+        ]
         return affine(batch, maps, interpolation=interpolation, fill=fill)
 
     steps: tuple[Callable[[Tensor, Tensor], Tensor], ...] = (  # geometric, then in the order of OPERATIONS
         move,
-        lambda batch, rows: posterize(batch, (4 - 4 * magnitude[rows] // 10).clamp(min=1)),
-        lambda batch, rows: solarize(batch, 256 - 256 * magnitude[rows] // 10),
-        lambda batch, rows: color(batch, 1 + 0.09 * magnitude[rows] * sign[rows]),
+        lambda batch, rows: posterize(batch, BITS.to(rows.device)[magnitude[rows]]),
+        lambda batch, rows: solarize(batch, THRESHOLD.to(rows.device)[magnitude[rows]]),
+        lambda batch, rows: color(batch, FACTOR.to(rows.device)[10 + magnitude[rows] * sign[rows]]),
         lambda batch, rows: autocontrast(batch),
         lambda batch, rows: equalize(batch),
     )
     order = operation.argsort()
     count = operation.bincount(minlength=len(OPERATIONS)).tolist()
     first = len(GEOMETRIC)
-    out = torch.empty_like(images)
-    for step, group in zip(steps, order.split([sum(count[:first]), *count[first:]]), strict=True):
-        for rows in group.split(_at_once(images)):
-            if len(rows):
-                out.index_copy_(0, rows, step(images.index_select(0, rows), rows))
-    return out
+    moved, size, start = torch.empty_like(images), _at_once(images), 0
+    for step, length in zip(steps, [sum(count[:first]), *count[first:]], strict=True):
+        for begin in range(start, start + length, size):
+            part = slice(begin, min(begin + size, start + length))
+            moved[part] = step(images.index_select(0, order[part]), order[part])
+        start += length
+    return moved.index_select(0, order.argsort())
 
 
 @functools.lru_cache(maxsize=32)
-def _maps(height: int, width: int) -> Tensor:
+def _maps(height: int, width: int, dtype: torch.dtype) -> Tensor:
     """Every geometric operation at every signed magnitude -10..10, (5, 21, 2, 3), as `affine` takes them.
 
     A magnitude is worth 3 degrees about the centre, a shear of 0.03 that fixes the top left corner, or
     a thirtieth of the side.
     """
-    amount = torch.arange(-10, 11, dtype=torch.float64)
+    amount = torch.arange(-10, 11, dtype=torch.float64, device="cpu")
     one, none = torch.ones_like(amount), torch.zeros_like(amount)
     cos, sin = torch.cos(amount * math.radians(3)), torch.sin(amount * math.radians(3))
     x, y = width / 2, height / 2
@@ -87,15 +94,15 @@ def _maps(height: int, width: int) -> Tensor:
         "translate_y": (one, none, none, none, one, amount * height / 30),
     }
     pixels = torch.stack([torch.stack(maps[name], dim=1).view(21, 2, 3) for name in GEOMETRIC])
-    pixels *= torch.tensor([[2 / width], [2 / height]], dtype=torch.float64)
+    pixels *= torch.tensor([[2 / width], [2 / height]], dtype=torch.float64, device="cpu")
     pixels[..., 2] -= 1
-    return pixels.float()
+    return pixels.to(dtype)
 
 
 @functools.lru_cache(maxsize=32)
-def _centres(side: int) -> Tensor:
+def _centres(side: int, dtype: torch.dtype) -> Tensor:
     """The pixel centres along a side, in pixels from its start."""
-    return torch.arange(side) + 0.5
+    return torch.arange(side, dtype=dtype, device="cpu") + 0.5
 
 
 def affine(images: Tensor, maps: Tensor, *, interpolation: Interpolation, fill: int) -> Tensor:
@@ -107,9 +114,9 @@ def affine(images: Tensor, maps: Tensor, *, interpolation: Interpolation, fill: 
     """
     height, width = images.shape[2:]
     exact = images.to(_working_dtype(images.dtype))
-    maps = maps.to(exact.dtype)
-    along = maps[:, :, :1] * _centres(width).to(maps)  # (B, 2, W)
-    down = torch.addcmul(maps[:, :, 2:], maps[:, :, 1:2], _centres(height).to(maps))  # (B, 2, H)
+    columns, rows = (_centres(side, exact.dtype).to(images.device) for side in (width, height))
+    along = maps[:, :, :1] * columns  # (B, 2, W)
+    down = torch.addcmul(maps[:, :, 2:], maps[:, :, 1:2], rows)  # (B, 2, H)
     source = exact.new_empty(len(images), height, width, 2)
     outside = exact.new_zeros(len(images), height, width)
     for axis in (0, 1):
@@ -118,10 +125,9 @@ def affine(images: Tensor, maps: Tensor, *, interpolation: Interpolation, fill: 
         torch.maximum(outside, place.abs_(), out=outside)
     outside.gt_(1)
     moved = F.grid_sample(exact, source, mode=interpolation, padding_mode="border", align_corners=False)
-    top = 255 if images.dtype == torch.uint8 else 1
-    return _as(
-        moved.lerp_(exact.new_full((), fill / 255 * top), outside.unsqueeze(1)).clamp_(0, top), images.dtype
-    )
+    as_bytes = images.dtype == torch.uint8
+    moved.lerp_(exact.new_full((), fill if as_bytes else fill / 255), outside.unsqueeze(1))
+    return _as(moved, images.dtype) if as_bytes else moved.clamp_(0, 1).to(images.dtype)
 
 
 def posterize(images: Tensor, bits: Tensor) -> Tensor:
@@ -184,8 +190,10 @@ def equalize(images: Tensor) -> Tensor:
 
 
 def _at_once(images: Tensor) -> int:
-    """How many images to work on at a time."""
-    return max(1, CHUNK // max(1, images[:1].numel()))
+    """How many images to work on at a time: at least one a thread, and on an accelerator all."""
+    if images.device.type != "cpu":
+        return max(1, len(images))
+    return max(torch.get_num_threads(), CHUNK // max(1, images[:1].numel()))
 
 
 def _look_up(levels: Tensor, table: Tensor, dtype: torch.dtype) -> Tensor:
@@ -225,12 +233,15 @@ def blend(images: Tensor, others: Tensor, order: Tensor | None, weight: Tensor) 
     """
     out = torch.empty_like(images)
     exact = _working_dtype(images.dtype)
+    weight = _per_image(weight).to(exact)
     size = _at_once(images)
     for start in range(0, len(images), size):
         part = slice(start, start + size)
         other = others[part] if order is None else others.index_select(0, order[part])
-        mixed = torch.lerp(images[part].to(exact), other.to(exact), _per_image(weight[part]).to(exact))
-        out[part] = _as(mixed, images.dtype)
+        if images.dtype == exact:
+            torch.lerp(images[part], other, weight[part], out=out[part])
+        else:
+            out[part] = _as(torch.lerp(images[part].to(exact), other.to(exact), weight[part]), images.dtype)
     return out
 
 
@@ -264,4 +275,4 @@ def require_operations(operations: Sequence[str]) -> tuple[str, ...]:
 
 def operation_ids(operations: Sequence[str]) -> Tensor:
     """The index in OPERATIONS of each name."""
-    return torch.tensor([OPERATIONS.index(name) for name in operations])
+    return torch.tensor([OPERATIONS.index(name) for name in operations], device="cpu")

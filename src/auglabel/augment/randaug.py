@@ -8,7 +8,6 @@ import torch
 
 from auglabel.augment import ops
 from auglabel.augment.base import Augmentation
-from auglabel.binning import cell
 from auglabel.checks import require_whole
 from auglabel.distance import DistanceGrid
 from auglabel.view import View
@@ -48,11 +47,10 @@ class RandAug(Augmentation):
         self.grid = DistanceGrid(
             tuple(1 if kind in ops.WITHOUT_MAGNITUDE else m_max for kind in kinds), kinds
         )
-        self._levels = torch.tensor(self.grid.levels)
+        self._levels = torch.tensor(self.grid.levels, device="cpu")
 
     def apply(self, images, labels, distance, model, generator) -> View:  # type: ignore[no-untyped-def]
-        levels = self._levels.to(images.device)[distance.kind]
-        magnitude = cell(distance.strength, levels) + 1
+        magnitude = self.grid.level(distance)
         moved = images
         for _ in range(self.num_ops):
             kind = distance.kind
@@ -63,4 +61,4 @@ class RandAug(Augmentation):
             moved = ops.distort(
                 moved, operation, magnitude, sign, interpolation=self.interpolation, fill=self.fill
             )
-        return View(moved, labels, distance.bucket, magnitude / levels)
+        return View(moved, labels, distance.bucket, magnitude / self._levels.to(images.device)[distance.kind])

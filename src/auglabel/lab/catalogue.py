@@ -7,9 +7,12 @@ over it at once.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+import torch.nn.functional as F
+from torch import Tensor, nn
 
 from auglabel.augment.adversarial import Adversarial
 from auglabel.augment.augmix import AugMix
@@ -19,6 +22,8 @@ from auglabel.augment.mixing import CutMix, Mixup
 from auglabel.augment.randaug import RandAug
 from auglabel.autolabel import AutoLabel
 from auglabel.labels import CCAT, FixedTable, LabelPolicy, LabelSmoothing, MixupLabels, OneHot
+from auglabel.losses import trades
+from auglabel.view import View
 
 AUGMENTATIONS: dict[str, type[Augmentation]] = {
     "clean": Clean,
@@ -39,15 +44,24 @@ LABELS: dict[str, type[LabelPolicy]] = {
 }
 
 
+LOSSES: dict[str, Callable[[nn.Module, Tensor, View, LabelPolicy], Tensor]] = {
+    "cross_entropy": lambda model, images, view, policy: F.cross_entropy(model(view.images), policy(view)),
+    "trades": lambda model, images, view, policy: trades(model, images, view),
+}
+
+
 @dataclass(frozen=True)
 class Regime:
-    """One way to train: an augmentation and a label policy, each by name with its options."""
+    """One way to train: an augmentation, a label policy and a loss, by name, the first two with options.
+
+    Training images are cropped and flipped (`Clean`) before any augmentation but `clean`, which is that.
+    """
 
     augment: str
     labels: str
     augment_options: Mapping[str, Any] = field(default_factory=dict)
     label_options: Mapping[str, Any] = field(default_factory=dict)
-    loss: str = "cross_entropy"  # or "trades"
+    loss: str = "cross_entropy"  # a name out of LOSSES
 
     def build(self, num_classes: int) -> tuple[Augmentation, LabelPolicy]:
         augment = AUGMENTATIONS[self.augment](**self.augment_options)
@@ -55,6 +69,10 @@ class Regime:
         if self.labels == "autolabel":
             options["num_buckets"] = len(augment.grid)
         return augment, LABELS[self.labels](num_classes, **options)
+
+    def loss_of(self, model: nn.Module, images: Tensor, view: View, policy: LabelPolicy) -> Tensor:
+        """The loss of one batch: `images` as they are, and their `view`."""
+        return LOSSES[self.loss](model, images, view, policy)
 
 
 # Hyper-parameters are the paper's for CIFAR-100; recipes change them.
