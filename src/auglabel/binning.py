@@ -12,6 +12,6 @@ def cell(value: Tensor, count: Tensor | int) -> Tensor:
 
     A value within float error of an edge lies on it: 0.07 of 100 is the seventh cell, not the eighth.
     """
-    count = torch.as_tensor(count, device=value.device)
     scaled = value.to(torch.promote_types(value.dtype, torch.float32)) * count
-    return torch.minimum((scaled * (1 - EDGE_ERROR)).ceil_().clamp_(min=1).long(), count) - 1
+    place = (scaled * (1 - EDGE_ERROR)).ceil_().clamp_(min=1).long()
+    return (place.clamp_(max=count) if isinstance(count, int) else torch.minimum(place, count)) - 1

@@ -15,9 +15,12 @@ def two_class_targets(
 ) -> Tensor:
     """As above for a mixed pair; `share` <= 1/2 is the partner's part of the image."""
     others = num_classes - 2 + (partner == labels).long()
-    second = torch.minimum(1 - confidence, confidence * share / (1 - share))
-    second = torch.where(others == 0, 1 - confidence, second)  # two classes: no one else is left
-    rest = (1 - confidence - second).clamp(min=0) / others.clamp(min=1)
+    left = 1 - confidence
+    second = torch.minimum(left, confidence * share / (1 - share))
+    if num_classes == 2:
+        second = torch.where(others == 0, left, second)  # no one else is left
+        others = others.clamp(min=1)
+    rest = (left - second).clamp_(min=0) / others
     pair = torch.stack([labels, partner], dim=1)
-    targets = rest[:, None].repeat(1, num_classes).scatter(1, pair, 0.0)
-    return targets.scatter_add(1, pair, torch.stack([confidence, second], dim=1))
+    targets = rest[:, None].repeat(1, num_classes).scatter_(1, pair, 0.0)
+    return targets.scatter_add_(1, pair, torch.stack([confidence, second], dim=1))

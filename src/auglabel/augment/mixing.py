@@ -7,6 +7,7 @@ from torch import Generator, Tensor
 
 from auglabel.augment import ops
 from auglabel.augment.base import Augmentation
+from auglabel.binning import cell
 from auglabel.checks import require_number, require_whole
 from auglabel.distance import Distance, DistanceGrid
 from auglabel.view import View
@@ -35,7 +36,8 @@ class Mixing(Augmentation):
         one, other = torch._standard_gamma(shape, generator=generator)
         gamma = one / (one + other)
         strength = 2 * torch.minimum(gamma, 1 - gamma).float().expand(n).to(device)
-        return self.grid.locate(torch.zeros(n, dtype=torch.int64, device=device), strength)
+        bucket = cell(strength, self.grid.levels[0])
+        return Distance(torch.zeros_like(bucket), strength, bucket)
 
     def partners(self, n: int, device: torch.device, generator: Generator | None) -> Tensor:
         """A random order of the batch: whom each image is mixed with."""

@@ -30,7 +30,7 @@ BITS = torch.tensor([4 - 4 * magnitude // 10 or 1 for magnitude in range(11)], d
 THRESHOLD = torch.tensor([256 - 256 * magnitude // 10 for magnitude in range(11)], device="cpu")
 FACTOR = torch.tensor([1 + 0.09 * amount for amount in range(-10, 11)], dtype=torch.float32, device="cpu")
 # How many numbers are worked on at a time: few enough to stay in the cache, many enough to keep threads busy.
-CHUNK = 2**18
+CHUNK = 2**19
 # The usual weights of red, green and blue, as the fractions that sum exactly in float32.
 LUMA = (19595 / 65536, 38470 / 65536, 7471 / 65536)
 
