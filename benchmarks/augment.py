@@ -12,8 +12,10 @@ its own: see benchmarks/README.md.
 from __future__ import annotations
 
 import argparse
+import cProfile
 import json
 import multiprocessing
+import pstats
 import statistics
 import time
 from collections.abc import Callable
@@ -199,14 +201,39 @@ def compare(augmentation: str, side: int, batch: int, threads: int, rounds: int)
     }
 
 
+def profile(augmentation: str, side: int, batch: int, calls: int = 200) -> dict[str, object]:
+    """Where our own time goes, in microseconds a call, on one thread: the costliest functions."""
+    images, labels = pictures(batch, side), torch.randint(CLASSES, (batch,))
+    torch.set_num_threads(1)
+    ours = batched(augmentation, images, labels)["auglabel floats"]
+    ours()
+    watch = cProfile.Profile()
+    watch.enable()
+    for _ in range(calls):
+        ours()
+    watch.disable()
+    spent = {
+        (name if file == "~" else f"{file.rpartition('/')[2]}:{name}"): times[2] / calls * 1e6
+        for (file, _, name), times in pstats.Stats(watch).stats.items()
+    }
+    top = sorted(spent, key=spent.__getitem__, reverse=True)[:10]
+    about = {"augmentation": augmentation, "side": side, "batch": batch, "all": round(sum(spent.values()))}
+    return about | {"microseconds": {name: round(spent[name]) for name in top}}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--only", choices=[*PER_IMAGE], help="one augmentation instead of all")
     parser.add_argument("--threads", type=int, nargs="*", default=[1, 2])
+    parser.add_argument("--profile", action="store_true", help="where our own time goes, instead of peers")
     asked = parser.parse_args()
     settle()
     import_torchvision()
+    if asked.profile:
+        for augmentation in PER_IMAGE:
+            print(json.dumps(profile(augmentation, *SETTINGS[0])), flush=True)
+        return
     for augmentation in [asked.only] if asked.only else PER_IMAGE:
         for side, batch in SETTINGS:
             for threads in asked.threads:
