@@ -1,5 +1,10 @@
+import os
+import shutil
+import signal
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 
@@ -61,3 +66,36 @@ def test_an_interrupt_says_so(monkeypatch, capsys):
     monkeypatch.setattr(cli, "_demo", stop)
     assert cli.main(["demo"]) == 130
     assert "stopped" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux" or shutil.which("pgrep") is None,
+    reason="needs pgrep and /proc to find the process",
+)
+def test_a_training_process_killed_from_outside_is_one_sentence():
+    command = [sys.executable, "-m", "auglabel.cli", "demo", "--seeds", "1", "--epochs", "200"]
+    demo = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    victim, until = None, time.monotonic() + 60
+    while victim is None and time.monotonic() < until:
+        time.sleep(0.2)
+        victim = next((child for child in children(demo.pid) if seconds_of(child) > 4), None)
+    assert victim is not None
+    os.kill(victim, signal.SIGKILL)
+    _, complaint = demo.communicate(timeout=60)
+    assert demo.returncode == 1
+    assert "a training process was killed from outside" in complaint
+    assert "Traceback" not in complaint
+
+
+def children(parent):
+    found = subprocess.run(["pgrep", "-P", str(parent)], capture_output=True, text=True, check=False).stdout
+    return [int(word) for word in found.split()]
+
+
+def seconds_of(process):
+    """Processor time that a process has used; the trainers are the ones that use any."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return int(fields[11]) / os.sysconf("SC_CLK_TCK")

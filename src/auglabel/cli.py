@@ -50,3 +50,7 @@ def _demo(asked: argparse.Namespace) -> None:
             "Install the extra that brings it: pip install 'auglabel[train]'."
         ) from None
     demo(asked.seeds, asked.epochs)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import signal
@@ -92,8 +93,9 @@ def _cores() -> int:
 
 
 def _count(ticks: Queue[int | None], bar: Progress, task: object) -> None:
-    while ticks.get() is not None:
-        bar.advance(task)  # type: ignore[arg-type]
+    with contextlib.suppress(EOFError, OSError):  # the queue goes first when a run is given up
+        while ticks.get() is not None:
+            bar.advance(task)  # type: ignore[arg-type]
 
 
 def results(outcomes: Sequence[Outcome]) -> Table:
