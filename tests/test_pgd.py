@@ -3,6 +3,7 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
+from conftest import Waiting
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
@@ -351,14 +352,6 @@ def test_attacks_are_crafted_in_evaluation_mode():
 
 
 def test_each_rank_attacks_on_its_own():
-    class Waiting(nn.parallel.DistributedDataParallel):
-        def __init__(self, module):
-            nn.Module.__init__(self)
-            self.module = module
-
-        def forward(self, images):
-            raise AssertionError("waits for the other ranks")
-
     images, labels = some()
     alone, wrapped = (
         pgd(model, images, labels, 0.1, restarts=2, generator=seeded())

@@ -6,11 +6,12 @@ from dataclasses import replace
 import pytest
 import torch
 import torch.nn.functional as F
+from conftest import Waiting
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from auglabel.attack.robust import Sanity, attacked_accuracy, sanity
+from auglabel.attack.robust import Sanity, adversarial_accuracy, sanity
 from auglabel.data.embedded import load_embedded
 from auglabel.models.small import SmallNet
 
@@ -56,15 +57,15 @@ def test_a_linear_model_keeps_what_no_corner_of_the_ball_can_take(seed, epsilon,
     away = linear.weight.data[1 - labels] - linear.weight.data[labels]
     worst = (images.flatten(1) + epsilon * away.sign()).clamp(0, 1)
     expected = (linear(worst).argmax(dim=1) == labels).double().mean().item()
-    found = attacked_accuracy(model, images, labels, epsilon, steps=4, restarts=2, loss=loss, batch=16)
+    found = adversarial_accuracy(model, images, labels, epsilon, steps=4, restarts=2, loss=loss, batch=16)
     assert found == pytest.approx(expected, abs=1e-9)
 
 
 def test_epsilon_zero_gives_the_clean_accuracy_and_attacks_lower_it():
     images, labels = unseen(200)
     clean = (trained()(images).argmax(dim=1) == labels).double().mean().item()
-    assert attacked_accuracy(trained(), images, labels, 0) == clean
-    assert attacked_accuracy(trained(), images, labels, 0.03, steps=10, restarts=1) < clean - 0.1
+    assert adversarial_accuracy(trained(), images, labels, 0) == clean
+    assert adversarial_accuracy(trained(), images, labels, 0.03, steps=10, restarts=1) < clean - 0.1
 
 
 @pytest.mark.filterwarnings("ignore:The gradient is zero")
@@ -81,7 +82,7 @@ def test_images_wrong_when_clean_are_not_attacked_and_never_count():
             return torch.stack([0 * x, one], dim=1)
 
     images, labels = torch.full((6, 1, 2, 2), 0.5), torch.tensor([0, 0, 0, 0, 1, 1])
-    assert attacked_accuracy(Jump(), images, labels, 0.1, steps=5, restarts=2) == 0
+    assert adversarial_accuracy(Jump(), images, labels, 0.1, steps=5, restarts=2) == 0
     # 6 clean; 2 right ones fooled by their start and looked at once more; 2 at the end
     assert Jump.seen == 6 + 2 + 2 + 2
 
@@ -89,7 +90,7 @@ def test_images_wrong_when_clean_are_not_attacked_and_never_count():
 def test_batches_change_nothing():
     images, labels = unseen(60)
     one, many = (
-        attacked_accuracy(
+        adversarial_accuracy(
             trained(), images, labels, 0.02, steps=40, restarts=1, batch=batch, generator=seeded()
         )
         for batch in (60, 7)
@@ -103,24 +104,13 @@ def test_the_model_is_looked_at_in_evaluation_mode_and_left_as_it_was():
     state = {name: value.clone() for name, value in model.state_dict().items()}
     for epsilon in (0, 0.02):
         evaluating, training = (
-            attacked_accuracy(model.train(mode), images, labels, epsilon, steps=5, generator=seeded())
+            adversarial_accuracy(model.train(mode), images, labels, epsilon, steps=5, generator=seeded())
             for mode in (False, True)
         )
         assert evaluating == training
     sanity(model, images[:20], labels[:20], 0.02, steps=(2,))
     assert all(module.training for module in model.modules())
     assert all(torch.equal(value, state[name]) for name, value in model.state_dict().items())
-
-
-class Waiting(nn.parallel.DistributedDataParallel):
-    """A distributed wrapper whose other ranks never come."""
-
-    def __init__(self, module):
-        nn.Module.__init__(self)
-        self.module = module
-
-    def forward(self, images):
-        raise AssertionError("waits for the other ranks")
 
 
 def test_each_rank_attacks_on_its_own():
@@ -130,13 +120,13 @@ def test_each_rank_attacks_on_its_own():
         for model in (trained(), Waiting(trained()))
     )
     assert alone == wrapped
-    assert attacked_accuracy(Waiting(trained()), images, labels, 0) == alone.by_epsilon[0]
+    assert adversarial_accuracy(Waiting(trained()), images, labels, 0) == alone.by_epsilon[0]
 
 
 def test_more_restarts_and_the_same_seed():
     images, labels = unseen(150)
     once, again, more = (
-        attacked_accuracy(trained(), images, labels, 0.03, steps=5, restarts=restarts, generator=seeded())
+        adversarial_accuracy(trained(), images, labels, 0.03, steps=5, restarts=restarts, generator=seeded())
         for restarts in (1, 1, 4)
     )
     assert once == again
@@ -234,7 +224,7 @@ def test_values_that_mean_nothing_are_refused(options, message):
     model[1].bias.data = torch.tensor([100.0, 0.0])
     given = {"images": torch.rand(2, 1, 4, 4), "labels": torch.zeros(2).long(), "epsilon": 0.1} | options
     with pytest.raises(ValueError, match=message):
-        attacked_accuracy(model, **given)
+        adversarial_accuracy(model, **given)
 
 
 def test_soft_labels_and_odd_orders_are_refused():
@@ -244,7 +234,7 @@ def test_soft_labels_and_odd_orders_are_refused():
         torch.zeros(2),
     )
     with pytest.raises(TypeError, match="labels must be an int64 tensor"):
-        attacked_accuracy(model, images, torch.full((2, 2), 0.5), 0.1)
+        adversarial_accuracy(model, images, torch.full((2, 2), 0.5), 0.1)
     for epsilon, steps in ((0, (1, 2)), (0.1, ()), (0.1, (5, 1)), (0.1, (5, 5))):
         with pytest.raises(ValueError, match="sanity takes an epsilon above 0 and growing steps, but"):
             sanity(model, images, labels.long(), epsilon, steps=steps)

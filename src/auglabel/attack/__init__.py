@@ -2,6 +2,6 @@
 
 from auglabel.attack.foolbox import foolbox_attack
 from auglabel.attack.pgd import pgd
-from auglabel.attack.robust import Sanity, attacked_accuracy, sanity
+from auglabel.attack.robust import Sanity, adversarial_accuracy, sanity
 
-__all__ = ["Sanity", "attacked_accuracy", "foolbox_attack", "pgd", "sanity"]
+__all__ = ["Sanity", "adversarial_accuracy", "foolbox_attack", "pgd", "sanity"]

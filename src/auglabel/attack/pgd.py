@@ -20,6 +20,7 @@ from auglabel.checks import (
     require_tensor,
     require_whole,
 )
+from auglabel.drawing import source_of
 from auglabel.modes import evaluating, unwrapped
 
 Loss = Literal["cross_entropy", "margin"]
@@ -149,7 +150,7 @@ def _best_of(
 
 def _noise(images: Tensor, generator: Generator | None) -> Tensor:
     """Uniform in [-1, 1), for every image whether still attacked or not, so that early stop shifts none."""
-    source = images.device if generator is None else generator.device
+    source = source_of(images.device, generator)
     noise = torch.rand(images.shape, dtype=images.dtype, device=source, generator=generator)
     return noise.to(images.device).mul_(2).sub_(1)
 

@@ -1,4 +1,4 @@
-"""Accuracy under attack, and whether to believe it: soft labels can hide gradients from an attack."""
+"""Adversarial accuracy, and whether to believe it: soft labels can hide gradients from an attack."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from auglabel.checks import require_integers, require_number, require_whole
 from auglabel.modes import evaluating, unwrapped
 
 
-def attacked_accuracy(
+def adversarial_accuracy(
     model: nn.Module,
     images: Tensor,
     labels: Tensor,
@@ -39,7 +39,7 @@ def attacked_accuracy(
     require_whole("restarts", restarts, 1)
     require_whole("batch", batch, 1)
     if len(images) == 0:
-        raise ValueError("attacked_accuracy needs images, but none came.")
+        raise ValueError("adversarial_accuracy needs images, but none came.")
     model, standing = unwrapped(model), 0
     for some, classes in zip(images.split(batch), labels.split(batch), strict=True):
         right = _right(model, some, classes)
@@ -115,7 +115,9 @@ def sanity(
             f"sanity takes an epsilon above 0 and growing steps, but {epsilon} and {list(steps)} came."
         )
     model, most = unwrapped(model), steps[-1]
-    attacked = partial(attacked_accuracy, model, images, labels, restarts=1, batch=batch, generator=generator)
+    attacked = partial(
+        adversarial_accuracy, model, images, labels, restarts=1, batch=batch, generator=generator
+    )
     with warnings.catch_warnings():  # that the attack is blind is what `blind` says
         warnings.filterwarnings("ignore", message=BLIND)
         by_steps = {count: attacked(epsilon, steps=count) for count in steps}

@@ -11,6 +11,7 @@ from auglabel.augment import ops
 from auglabel.augment.base import Augmentation
 from auglabel.checks import require_whole
 from auglabel.distance import DistanceGrid
+from auglabel.drawing import source_of
 from auglabel.view import View
 
 
@@ -77,7 +78,7 @@ class AugMix(Augmentation):
         self, first: Tensor, images: Tensor, depth: Tensor, generator: Generator | None
     ) -> Tensor:
         """`first` and the other chains, weighted by Dirichlet(1, ..., 1), as floating point."""
-        source = images.device if generator is None else generator.device
+        source = source_of(images.device, generator)
         parts = torch.empty(self.chains, len(images), device=source).exponential_(generator=generator)
         weights = (parts / parts.sum(dim=0)).to(images.device)[:, :, None, None, None]
         total = weights[0] * first

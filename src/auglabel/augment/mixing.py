@@ -10,6 +10,7 @@ from auglabel.augment.base import Augmentation
 from auglabel.binning import cell
 from auglabel.checks import require_number, require_whole
 from auglabel.distance import Distance, DistanceGrid
+from auglabel.drawing import source_of
 from auglabel.view import View
 
 # Below this both of the gamma draws that make up a beta draw may vanish, and their ratio means nothing.
@@ -31,7 +32,7 @@ class Mixing(Augmentation):
         self.grid = DistanceGrid((levels,))
 
     def draw(self, n: int, device: torch.device, generator: Generator | None) -> Distance:
-        source = device if generator is None else generator.device
+        source = source_of(device, generator)
         shape = torch.full((2, 1 if self.per_batch else n), self.beta, dtype=torch.float64, device=source)
         one, other = torch._standard_gamma(shape, generator=generator)
         gamma = one / (one + other)
@@ -45,7 +46,7 @@ class Mixing(Augmentation):
             raise ValueError(
                 f"{type(self).__name__} mixes images of one batch and needs at least 2, but {n} came."
             )
-        source = device if generator is None else generator.device
+        source = source_of(device, generator)
         return torch.randperm(n, device=source, generator=generator).to(device)
 
 
@@ -69,7 +70,7 @@ class CutMix(Mixing):
     def apply(self, images, labels, distance, model, generator) -> View:  # type: ignore[no-untyped-def]
         n, (height, width) = len(images), images.shape[2:]
         order = self.partners(n, images.device, generator)
-        source = images.device if generator is None else generator.device
+        source = source_of(images.device, generator)
         place = torch.rand(2, n, device=source, generator=generator).to(images.device)
         wanted = (distance.strength / 2).double()
         tall = (height * wanted.sqrt()).round().clamp(min=1)

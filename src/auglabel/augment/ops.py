@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from torch import Generator, Tensor
 
 from auglabel.checks import require_whole
+from auglabel.drawing import source_of
 
 Interpolation = Literal["bilinear", "nearest"]
 
@@ -247,7 +248,7 @@ def blend(images: Tensor, others: Tensor, order: Tensor | None, weight: Tensor) 
 
 def draw_whole(count: int, n: int, device: torch.device, generator: Generator | None) -> Tensor:
     """n whole numbers below `count`: drawn where the generator lives, then moved."""
-    source = device if generator is None else generator.device
+    source = source_of(device, generator)
     return torch.randint(count, (n,), device=source, generator=generator).to(device)
 
 
