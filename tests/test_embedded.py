@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from auglabel.data.embedded import CLASSES, FILE, Embedded, load_embedded
+from auglabel.data.embedded import CLASSES, FILE, Embedded, embedded, load_embedded
 
 SCRIPT = Path(__file__).parents[1] / "scripts" / "make_embedded.py"
 FULL = Path("/usr/share/datasets/fashion-mnist")  # where Debian's dataset-fashion-mnist puts it
@@ -84,3 +84,17 @@ def test_the_script_names_the_file_it_misses(tmp_path):
     assert ran.returncode == 1
     assert "train-images-idx3-ubyte.gz is missing" in ran.stderr
     assert not output.exists()
+
+
+def test_as_a_data_set_train_and_validation_images_come_as_one(data):
+    whole = embedded()
+
+    assert (len(whole.train), len(whole.test), whole.classes) == (4_000, 2_000, CLASSES)
+    assert whole.train.fetch(torch.tensor([0, 3_000])).equal(
+        torch.stack([data.train.images[0], data.validation.images[0]])
+    )
+    assert whole.train.labels[3_000:].equal(data.validation.labels)
+    assert whole.test.fetch(torch.tensor([7])).equal(data.test.images[7:8])
+    pixels = whole.train.images.double() / 255  # its usual figures are those of the full set
+    assert abs(pixels.mean() - whole.mean[0]) < 0.01
+    assert abs(pixels.std() - whole.std[0]) < 0.01

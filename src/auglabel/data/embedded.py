@@ -12,6 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from auglabel.data.source import DataSet, InMemory, in_memory
+
 FILE = Path(__file__).with_name("fashion.npz")
 SHA256 = "4353abb7c5ea07f02a70e5c64d8b05e330c1d641caf55db4034360533dd1fac9"
 CLASSES = (
@@ -54,6 +56,16 @@ def load_embedded(path: Path = FILE) -> Embedded:
         )
     with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
         return Embedded(*(_split(arrays, name) for name in Embedded._fields))
+
+
+def embedded() -> DataSet:
+    """All of it: 4,000 images to train and validate on, 2,000 to test on."""
+    parts = load_embedded()
+    images = torch.cat([parts.train.images, parts.validation.images])
+    train = InMemory(images, torch.cat([parts.train.labels, parts.validation.labels]))
+    notes = ["3,000 training and 1,000 validation images of Fashion-MNIST come as one"]
+    test = InMemory(*parts.test)
+    return in_memory("embedded", CLASSES, train, test, mean=(0.2860,), std=(0.3530,), notes=notes)
 
 
 def _split(arrays: np.lib.npyio.NpzFile, name: str) -> Split:

@@ -1,0 +1,50 @@
+"""Decoded images kept on disk, so that the next run does not decode them again.
+
+An entry is a pair, `<key>.npy` and `<key>.json`, each written whole or not at all. A damaged entry is
+as good as none, and a directory that cannot be written to only costs time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+
+
+def directory() -> Path:
+    return Path(os.environ.get("AUGLABEL_CACHE") or "~/.cache/auglabel").expanduser() / "images"
+
+
+def load(key: str) -> tuple[npt.NDArray[np.uint8], dict[str, Any]] | None:
+    """What `store` kept under `key`, as far as shape and type can tell; None if there is nothing."""
+    try:
+        facts = json.loads((directory() / f"{key}.json").read_text(encoding="utf-8"))
+        images = np.load(directory() / f"{key}.npy", allow_pickle=False)
+        fits = images.dtype == np.uint8 and list(images.shape) == facts["shape"]
+    except (OSError, ValueError, EOFError, KeyError, TypeError):
+        return None
+    return (images, facts) if fits else None
+
+
+def store(key: str, images: npt.NDArray[np.uint8], facts: dict[str, Any]) -> None:
+    with contextlib.suppress(OSError):
+        directory().mkdir(parents=True, exist_ok=True)
+        _write(directory() / f"{key}.npy", lambda file: np.save(file, images, allow_pickle=False))
+        text = json.dumps({**facts, "shape": images.shape}).encode()
+        _write(directory() / f"{key}.json", lambda file: file.write(text))
+
+
+def _write(path: Path, write: Callable[[IO[bytes]], Any]) -> None:
+    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+    try:
+        with partial.open("wb") as file:
+            write(file)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)

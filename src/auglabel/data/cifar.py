@@ -1,0 +1,198 @@
+"""CIFAR-10 and CIFAR-100: the official python and binary files, packed or not, or as image folders.
+
+https://www.cs.toronto.edu/~kriz/cifar.html describes the files and gives the archives' checksums.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from auglabel.data.cifar_files import CIFAR10, CIFAR100, Cifar, Layout
+from auglabel.data.download import blocks, fetched, md5, require_md5
+from auglabel.data.files import tar_contents
+from auglabel.data.folder import folder
+from auglabel.data.pickles import unpickle
+from auglabel.data.source import DataSet, InMemory, in_memory
+
+ADDRESS = "https://www.cs.toronto.edu/~kriz/"
+MEAN, STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)  # SPEC.md, section 4: CIFAR-100 too
+PIXELS = 3 * 32 * 32
+
+
+def cifar10(root: str | os.PathLike[str], download: bool = False, verify: bool = True) -> DataSet:
+    """CIFAR-10 from the official files, packed or not, or from train/<class>/ and test/<class>/ images.
+
+    `root` is the file or folder, or the directory that holds it. `verify` compares official files with
+    their checksums; `download` fetches them if `root` has nothing.
+    """
+    return _load(CIFAR10, Path(root).expanduser(), download, verify)
+
+
+def cifar100(root: str | os.PathLike[str], download: bool = False, verify: bool = True) -> DataSet:
+    """CIFAR-100 with its 100 fine classes; see `cifar10`."""
+    return _load(CIFAR100, Path(root).expanduser(), download, verify)
+
+
+def _load(kind: Cifar, root: Path, download: bool, verify: bool) -> DataSet:
+    found = _found(kind, root)
+    if found is None and not root.is_file() and _has_pictures(root):
+        return _pictures(kind, root)
+    if found is None and root.suffix == ".tar" and root.is_file():
+        return _pictures(kind, root)
+    if found is None:
+        if not download:
+            raise FileNotFoundError(
+                f"{root} does not hold {kind.name}: put {kind.python.archive} from {ADDRESS} there, "
+                "or let --data.download true fetch it."
+            )
+        archive = root / kind.python.archive
+        found = kind.python, fetched(ADDRESS + archive.name, archive, kind.python.md5)
+    layout, place = found
+    contents = _contents(layout, place, verify)
+    parts = [
+        _part(kind, layout, {name: contents[name] for name in names}, place)
+        for names in (layout.train, layout.test)
+    ]
+    checked = "their checksums match" if verify and (place.is_file() or all(layout.train.values())) else ""
+    notes = [f"{layout.words} in {place}" + (f"; {checked}" if checked else "; no checksum was compared")]
+    return in_memory(kind.name, kind.classes, parts[0], parts[1], mean=MEAN, std=STD, notes=notes)
+
+
+def _found(kind: Cifar, root: Path) -> tuple[Layout, Path] | None:
+    """The official files at or below `root`: a directory of them, or an archive."""
+    for layout in (kind.python, kind.binary):
+        for place in (root / layout.folder, root):
+            if all((place / name).is_file() for name in (*layout.train, *layout.test)):
+                return layout, place
+        for place in (root / layout.archive, root):
+            if place.is_file() and place.name == layout.archive:
+                return layout, place
+    for layout in (kind.python, kind.binary):  # some of the files: say which is missing, below
+        if (root / layout.folder).is_dir():
+            return layout, root / layout.folder
+    if root.is_file() and root.name.endswith((".tar.gz", ".tgz")):  # under another name
+        return (kind.binary if "bin" in root.name else kind.python), root
+    return None
+
+
+def _contents(layout: Layout, place: Path, verify: bool) -> dict[str, bytes]:
+    files = {**layout.train, **layout.test}
+    if place.is_file():
+        if verify:
+            require_md5(str(place), md5(blocks(place)), layout.md5)
+        contents = tar_contents(place, files)
+    else:
+        contents = {name: _read(place / name) for name in files if (place / name).is_file()}
+    missing = [name for name in files if name not in contents]
+    if missing:
+        raise FileNotFoundError(
+            f"{place} lacks {', '.join(missing)}: fetch {layout.archive} from {ADDRESS} again."
+        )
+    if verify and not place.is_file():
+        for name, expected in files.items():
+            if expected:
+                require_md5(str(place / name), md5([contents[name]]), expected)
+    return contents
+
+
+def _part(kind: Cifar, layout: Layout, contents: dict[str, bytes], place: Path) -> InMemory:
+    read = _from_python if layout is kind.python else _from_binary
+    pieces = []
+    for name, content in contents.items():
+        path = str(place / name) if place.is_dir() else f"{name} in {place}"
+        images, labels = read(kind, content, path)
+        if len(labels) == 0:
+            raise ValueError(f"{path} is damaged: it holds no images.")
+        if not (labels.min() >= 0 and labels.max() < len(kind.classes)):
+            wrong = labels.min() if labels.min() < 0 else labels.max()
+            raise ValueError(
+                f"{path} is damaged: labels must be in 0..{len(kind.classes) - 1}, but {wrong} came."
+            )
+        pieces.append((images, labels))
+    images = np.concatenate([images for images, _ in pieces]).reshape(-1, 3, 32, 32)
+    return InMemory(
+        torch.from_numpy(images), torch.from_numpy(np.concatenate([labels for _, labels in pieces]))
+    )
+
+
+def _from_python(
+    kind: Cifar, content: bytes, path: str
+) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+    batch = unpickle(content, path)
+    if not isinstance(batch, dict):
+        raise ValueError(
+            f"{path} is not a batch of {kind.name}: expected a dict, but {type(batch).__name__} came."
+        )
+    named: dict[Any, Any] = {
+        key.encode() if isinstance(key, str) else key: value for key, value in batch.items()
+    }
+    if not {b"data", kind.key} <= set(named):
+        raise ValueError(f'{path} is not a batch of {kind.name}: it lacks "data" or "{kind.key.decode()}".')
+    images, labels = named[b"data"], named[kind.key]
+    if not isinstance(images, np.ndarray) or images.dtype != np.uint8 or images.shape[1:] != (PIXELS,):
+        came = f"{images.dtype} {images.shape}" if isinstance(images, np.ndarray) else type(images).__name__
+        raise ValueError(f"{path}: expected uint8 images of shape (N, {PIXELS}), but {came} came.")
+    if not isinstance(labels, list) or not all(type(label) is int and abs(label) < 2**31 for label in labels):
+        raise ValueError(f"{path}: the labels must be a list of whole numbers, one per image.")
+    if len(labels) != len(images):
+        raise ValueError(f"{path} is damaged: it has {len(images)} images but {len(labels)} labels.")
+    return images, np.array(labels, dtype=np.int64)
+
+
+def _from_binary(
+    kind: Cifar, content: bytes, path: str
+) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+    record = kind.bytes_before + PIXELS
+    if not content or len(content) % record:
+        raise ValueError(
+            f"{path} is cut short or not {kind.name}: expected a multiple of {record} bytes, "
+            f"but {len(content)} came."
+        )
+    rows = np.frombuffer(content, np.uint8).reshape(-1, record)
+    return rows[:, kind.bytes_before :], rows[:, kind.bytes_before - 1].astype(np.int64)
+
+
+def _has_pictures(root: Path) -> bool:
+    return (root / "train").is_dir() and (root / "test").is_dir()
+
+
+def _pictures(kind: Cifar, root: Path) -> DataSet:
+    """An image folder whose classes are put in the official order."""
+    data = folder(root)
+    strange = sorted(set(data.classes) - set(kind.classes))
+    if strange:
+        raise ValueError(
+            f"{root} is not {kind.name}, which has no class {strange[0]}: load other images as a folder."
+        )
+    if data.train.shape != (3, 32, 32):
+        channels, height, width = data.train.shape
+        raise ValueError(
+            f"{root} is not {kind.name}, whose images have 3 channels of 32 x 32, but {channels} of "
+            f"{width} x {height} came."
+        )
+    official = torch.tensor([kind.classes.index(name) for name in data.classes])
+    for part in (data.train, data.test):
+        if part is not None:
+            part.labels = official[part.labels]
+    return replace(
+        data,
+        name=kind.name,
+        classes=kind.classes,
+        mean=MEAN,
+        std=STD,
+        notes=(f"image folder {root}: {len(data.train):,} training images", *data.notes),
+    )
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise OSError(f"{path} cannot be read: {error.strerror}.") from None

@@ -1,0 +1,208 @@
+"""Data sets of the Hugging Face hub, or saved to disk by its `datasets` package; code in them never runs."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from auglabel.checks import require_number
+from auglabel.data.decode import OneSize, Streamed, decode, first_size
+from auglabel.data.folder import Crop, framed, usual_statistics
+from auglabel.data.picture import Frame
+from auglabel.data.source import DataSet, InMemory, in_memory
+
+TEST_SPLITS = ("test", "validation", "val", "valid")
+
+
+class Rows:
+    """The encoded images of a column, by row."""
+
+    def __init__(self, table: Any, column: str, words: str) -> None:
+        self.table, self.column, self.words = table, column, words
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def path(self, row: int) -> str:
+        return f"image {row} of {self.words}"
+
+    def read(self, row: int) -> bytes:
+        image = self.table[row][self.column]
+        if image and image.get("bytes"):
+            return bytes(image["bytes"])
+        if image and image.get("path"):
+            try:
+                return Path(image["path"]).read_bytes()
+            except OSError as error:
+                raise OSError(
+                    f"{self.path(row)} cannot be read: {error.strerror}: {image['path']}."
+                ) from None
+        return b""  # no picture: told as a broken one
+
+
+def huggingface(
+    path: str,
+    name: str | None = None,
+    image: str = "image",
+    label: str = "label",
+    size: int | None = None,
+    resize: int | None = None,
+    channels: int | None = None,
+    train_crop: Crop = "none",
+    revision: str | None = None,
+    train_split: str = "train",
+    test_split: str | None = None,
+    skip_broken: bool = False,
+    memory_gb: float = 4.0,
+) -> DataSet:
+    """The columns `image` and `label` of a data set; `path` is its name on the hub or a saved directory.
+
+    `test_split` None takes the first of test, validation, val, valid that is there. Sizes, channels, crops
+    and memory are as for image folders.
+    """
+    frame = framed(size, resize, channels, train_crop)
+    require_number("memory_gb", memory_gb, 0)
+    splits = _splits(path, name, revision)
+    tables = {train_split: _split(path, splits, train_split)}
+    test_split = test_split or next(
+        (one for one in TEST_SPLITS if one in splits and one != train_split), None
+    )
+    if test_split is not None:
+        tables[test_split] = _split(path, splits, test_split)
+    classes, labels = _labels(path, tables, label)
+    rows = {split: _rows(path, split, table, image) for split, table in tables.items()}
+    one_size = first_size(rows[train_split], frame, skip_broken)
+    notes = [
+        f"splits {' and '.join(tables)}; unused: {', '.join(sorted(set(splits) - set(tables))) or 'none'}"
+    ]
+    crops = train_crop == "random_resized"
+    if crops or sum(map(len, rows.values())) * math.prod(one_size.shape) > memory_gb * 2**30:
+        return _streamed(path, tables, rows, labels, classes, frame, one_size, crops, notes)
+    parts = []
+    either = channels is None
+    for split, content in rows.items():
+        done = decode(content, frame, one_size, skip_broken=skip_broken, either=either)
+        if done.images.shape[1] != one_size.shape[0]:  # all training images are grey: so must the test's be
+            frame, one_size = (
+                Frame(1, frame.size, frame.resize),
+                OneSize((1, *one_size.shape[1:]), one_size.path),
+            )
+        either = False
+        notes += [f"{split}: {note}" for note in done.notes]
+        parts.append(InMemory(torch.from_numpy(done.images), labels[split][done.rows]))
+    return in_memory(path, classes, parts[0], parts[1] if len(parts) > 1 else None, notes=notes)
+
+
+def _streamed(
+    path: str,
+    tables: dict[str, Any],
+    rows: dict[str, Rows],
+    labels: dict[str, Tensor],
+    classes: tuple[str, ...],
+    frame: Frame,
+    one_size: OneSize,
+    crops: bool,
+    notes: list[str],
+) -> DataSet:
+    digest = hashlib.sha256()
+    for split, table in tables.items():
+        digest.update(f"{split}\0{table._fingerprint}\0{len(table)}\n".encode())
+        digest.update(labels[split].numpy().astype("<i8").data)
+    parts = [
+        Streamed(content, labels[split], frame, one_size, crops and place == 0)
+        for place, (split, content) in enumerate(rows.items())
+    ]
+    mean, std = usual_statistics(frame.channels)
+    notes = [*notes, "streamed: images are decoded as they are needed"]
+    test = parts[1] if len(parts) > 1 else None
+    return DataSet(path, classes, parts[0], test, mean, std, digest.hexdigest(), tuple(notes))
+
+
+def _datasets() -> Any:
+    try:
+        return importlib.import_module("datasets")
+    except ImportError as error:
+        raise ImportError(
+            f"Hugging Face data sets need the datasets package, which could not be imported ({error}). "
+            "Install it: pip install 'auglabel[huggingface]'."
+        ) from error
+
+
+def _splits(path: str, name: str | None, revision: str | None) -> dict[str, Any]:
+    module = _datasets()
+    try:
+        if os.path.isdir(path) and any(
+            os.path.isfile(os.path.join(path, mark)) for mark in ("dataset_dict.json", "state.json")
+        ):
+            found = module.load_from_disk(path)
+        else:
+            found = module.load_dataset(path, name, revision=revision)
+    except Exception as error:  # the hub, the network, the file formats: each has its own
+        reason = " ".join(str(error).split()).rstrip(".")
+        raise OSError(
+            f"the data set {path} could not be loaded ({type(error).__name__}: {reason}): check its name, "
+            "its configuration (--data.name) and the network, or give a directory that save_to_disk wrote."
+        ) from None
+    return dict(found) if isinstance(found, dict) else {"train": found}
+
+
+def _split(path: str, splits: dict[str, Any], wanted: str) -> Any:
+    if wanted not in splits:
+        raise ValueError(f"{path} has no split {wanted}: it has {', '.join(splits)}.")
+    return splits[wanted]
+
+
+def _column(path: str, split: str, table: Any, column: str, option: str) -> None:
+    if column not in table.column_names:
+        raise ValueError(
+            f"{path}: the split {split} has no column {column}, but {', '.join(table.column_names)}: "
+            f"name it with --data.{option}."
+        )
+
+
+def _rows(path: str, split: str, table: Any, column: str) -> Rows:
+    _column(path, split, table, column, "image")
+    kind = _datasets().Image
+    if not isinstance(table.features[column], kind):
+        raise ValueError(
+            f"{path}: the column {column} must hold images, but it holds {table.features[column]}: "
+            "name another with --data.image."
+        )
+    return Rows(
+        table.cast_column(column, kind(decode=False)).select_columns([column]), column, f"{path}/{split}"
+    )
+
+
+def _labels(path: str, tables: dict[str, Any], column: str) -> tuple[tuple[str, ...], dict[str, Tensor]]:
+    """Class names, and each split's labels."""
+    values = {}
+    for split, table in tables.items():
+        _column(path, split, table, column, "label")
+        values[split] = list(table[column])
+    feature = next(iter(tables.values())).features[column]
+    every = [value for split in values.values() for value in split]
+    if all(isinstance(value, str) for value in every):
+        classes = tuple(sorted(set(every)))
+        place = {word: index for index, word in enumerate(classes)}
+        return _several(path, classes), {s: torch.tensor([place[v] for v in vs]) for s, vs in values.items()}
+    wrong = next((v for v in every if type(v) is not int or v < 0), None)
+    if wrong is not None or not every:
+        raise ValueError(
+            f"{path}: the column {column} must hold a class for every image, but {wrong!r} came: "
+            "name another with --data.label, or another split with --data.test_split."
+        )
+    names = getattr(feature, "names", None) or [str(index) for index in range(max(every) + 1)]
+    return _several(path, tuple(names)), {s: torch.tensor(vs, dtype=torch.int64) for s, vs in values.items()}
+
+
+def _several(path: str, classes: tuple[str, ...]) -> tuple[str, ...]:
+    if len(classes) < 2:
+        raise ValueError(f"{path} has one class only, {classes[0]}: telling classes apart takes two.")
+    return classes

@@ -1,0 +1,126 @@
+"""Arrays in one `.npz` file, under the names that Keras, MedMNIST and many others use."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from auglabel.data.source import DataSet, InMemory, in_memory
+
+KEYS = (  # training images and labels, test images and labels, validation images and labels
+    ("train_images", "train_labels", "test_images", "test_labels", "val_images", "val_labels"),
+    ("x_train", "y_train", "x_test", "y_test"),
+    ("images", "labels"),
+)
+
+
+def npz(path: str | os.PathLike[str]) -> DataSet:
+    """Images uint8 (N, H, W), (N, H, W, C) or (N, C, H, W) and labels (N,) or (N, 1); never unpickled.
+
+    MedMNIST's validation images join the training images. Classes are called "0", "1", ...
+    """
+    file = Path(path).expanduser()
+    arrays = _arrays(file)
+    keys = next((keys for keys in KEYS if set(keys[:2]) <= set(arrays)), None)
+    if keys is None:
+        wanted = " or ".join(f"{keys[0]} and {keys[1]}" for keys in KEYS)
+        raise ValueError(f"{file} lacks {wanted}: it holds {', '.join(sorted(arrays)) or 'nothing'}.")
+    pairs = [pair for pair in zip(keys[::2], keys[1::2], strict=True) if set(pair) & set(arrays)]
+    parts = [_part(file, arrays, *pair) for pair in pairs]
+    train, rest = parts[0], parts[1:]
+    names = [pair[0] for pair in pairs[1:]]
+    for name, other in zip(names, rest, strict=True):
+        if other.shape != train.shape:
+            raise ValueError(f"{file}: {keys[0]} has images of {train.shape}, but {name} of {other.shape}.")
+    notes = [f"{keys[0]}, {keys[1]}" + (f" and {', '.join(names)}" if names else ", no test part")]
+    if "val_images" in names:
+        extra = rest.pop(names.index("val_images"))
+        train = InMemory(
+            torch.cat([train.images, extra.images]),
+            torch.cat([train.labels, extra.labels]),
+        )
+        notes.append(f"the {len(extra)} images of val_images were added to those of train_images")
+    count = 1 + max(int(part.labels.max()) for part in (train, *rest))
+    if count < 2:
+        raise ValueError(f"{file} has one class only: telling classes apart takes two.")
+    classes = [str(label) for label in range(count)]
+    return in_memory(file.stem, classes, train, rest[0] if rest else None, notes=notes)
+
+
+def _arrays(file: Path) -> dict[str, npt.NDArray[Any]]:
+    """The arrays of any of `KEYS` that the file holds, and the names of others."""
+    if not file.is_file():
+        raise FileNotFoundError(f"{file} does not exist: expected an .npz file.")
+    with file.open("rb") as opened:
+        start = opened.read(6)
+    if start == b"\x93NUMPY":
+        raise ValueError(f"{file} is a single array: save images and labels together, with numpy.savez.")
+    wanted = {key for keys in KEYS for key in keys}
+    try:
+        if not zipfile.is_zipfile(file):
+            raise ValueError("it is not a zip archive, or cut short")
+        with np.load(file, allow_pickle=False) as found:
+            return {key: found[key] if key in wanted else np.empty(0) for key in found.files}
+    except (OSError, EOFError, zipfile.BadZipFile, zlib.error, ValueError, KeyError, MemoryError) as error:
+        if "Object arrays" in str(error):
+            raise ValueError(
+                f"{file} holds pickled objects, which could run code and are not read: save plain arrays."
+            ) from None
+        raise ValueError(
+            f"{file} is not an .npz file that can be read ({error}): write or fetch it again."
+        ) from None
+
+
+def _part(file: Path, arrays: dict[str, npt.NDArray[Any]], images: str, labels: str) -> InMemory:
+    for name in (images, labels):
+        if name not in arrays:
+            raise ValueError(f"{file} lacks {name}: it holds {', '.join(sorted(arrays))}.")
+    pixels, ids = _images(file, images, arrays[images]), _labels(file, labels, arrays[labels])
+    if len(pixels) != len(ids):
+        raise ValueError(f"{file}: {images} has {len(pixels)} rows, but {labels} has {len(ids)}.")
+    if len(ids) == 0:
+        raise ValueError(f"{file}: {images} is empty.")
+    return InMemory(torch.from_numpy(pixels), torch.from_numpy(ids))
+
+
+def _images(file: Path, name: str, array: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+    if array.dtype != np.uint8:
+        raise ValueError(
+            f"{file}: {name} must be uint8 in 0..255, but {array.dtype} came. "
+            "Floats in [0, 1] are converted with (images * 255).round().astype('uint8')."
+        )
+    if array.ndim == 3:
+        array = array[:, None]
+    elif array.ndim == 4:
+        last, first = array.shape[3] in (1, 3), array.shape[1] in (1, 3)
+        if last == first:
+            raise ValueError(
+                f"{file}: {name} must have 1 or 3 channels, either second or last, but {array.shape} came."
+            )
+        array = array.transpose(0, 3, 1, 2) if last else array
+    else:
+        raise ValueError(
+            f"{file}: {name} must have shape (N, H, W), (N, H, W, C) or (N, C, H, W), but {array.shape} came."
+        )
+    return np.ascontiguousarray(array)
+
+
+def _labels(file: Path, name: str, array: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise ValueError(
+            f"{file}: {name} must be whole numbers of shape (N,) or (N, 1), "
+            f"but {array.dtype} {array.shape} came."
+        )
+    if array.size and (array.min() < 0 or array.max() >= 2**31):
+        wrong = array.min() if array.min() < 0 else array.max()
+        raise ValueError(f"{file}: {name} must be 0 or more, one number per class, but {wrong} came.")
+    return array.astype(np.int64)

@@ -1,0 +1,162 @@
+"""From the bytes of an image file to pixels of one shape, with Pillow."""
+
+from __future__ import annotations
+
+import io
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+Pixels = npt.NDArray[np.uint8]  # (C, H, W)
+
+WIDE_MODES = ("I", "I;16", "I;16L", "I;16B", "I;16N")  # up to 16 bits are taken
+GREY_MODES = ("1", "L", "LA", *WIDE_MODES)
+MODES = (*GREY_MODES, "P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr", "HSV")
+
+HUGE = 2**26  # pixels that no picture is enlarged to
+SCALE = (0.08, 1.0)  # of a random crop: its share of the picture
+RATIO = (3 / 4, 4 / 3)  # and its width by its height
+
+
+class BrokenImage(ValueError):
+    """Names an image that cannot be read."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The shape pictures are brought to: shorter side to `resize`, then the centre of `size` by `size`.
+
+    `size` None leaves them as large as they are.
+    """
+
+    channels: int  # 1: grey, 3: red, green, blue
+    size: int | None = None
+    resize: int | None = None
+
+    def plain(self, picture: Image) -> Pixels:
+        """The picture as it is evaluated on."""
+        picture = coloured(picture, self.channels)
+        if self.size is not None:
+            picture = centred(picture, self.size, self.resize or self.size)
+        return _pixels(picture)
+
+    def random(self, picture: Image, draw: int, row: int) -> Pixels:
+        """A random resized crop, which depends on (draw, row) alone."""
+        assert self.size is not None
+        box = random_box(*picture.size, np.random.default_rng(np.random.SeedSequence(draw, spawn_key=(row,))))
+        picture = coloured(picture.crop(box), self.channels)
+        return _pixels(_resized(picture, self.size, self.size))
+
+
+def pillow() -> Any:
+    """Pillow's Image module, when it is first needed."""
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise ImportError(
+            f"reading image files needs Pillow, which could not be imported ({error}). "
+            "Install it: pip install 'auglabel[train]'."
+        ) from error
+    return Image
+
+
+def opened(content: bytes, path: str) -> Image:
+    """The decoded picture; every way of being broken ends in a `BrokenImage` that names `path`."""
+    module = pillow()
+    try:
+        picture: Image = module.open(io.BytesIO(content))
+        width, height = picture.size
+        if module.MAX_IMAGE_PIXELS and width * height > module.MAX_IMAGE_PIXELS:
+            raise BrokenImage(
+                f"{path} claims {width} x {height} pixels, more than Pillow's limit of "
+                f"{module.MAX_IMAGE_PIXELS} against decompression bombs: make it smaller."
+            )
+        picture.load()
+    except BrokenImage:
+        raise
+    except module.DecompressionBombError:
+        raise BrokenImage(
+            f"{path} is larger than Pillow's limit against decompression bombs: make it smaller."
+        ) from None
+    except Exception as error:  # the formats' readers raise whatever their damage leads to
+        reason = "no known image format" if type(error).__name__ == "UnidentifiedImageError" else error
+        raise BrokenImage(f"{path} is broken and cannot be read as an image ({reason}).") from None
+    if picture.mode == "F" or (picture.mode.startswith("I") and not _sixteen_bits(picture)):
+        raise BrokenImage(
+            f"{path} has pixels beyond 16 bits (mode {picture.mode}): save it with 8 or 16 bits."
+        )
+    return picture
+
+
+def is_grey(picture: Image) -> bool:
+    return picture.mode in GREY_MODES
+
+
+def has_alpha(picture: Image) -> bool:
+    return picture.mode in ("RGBA", "LA", "PA") or "transparency" in picture.info
+
+
+def coloured(picture: Image, channels: int) -> Image:
+    """In eight-bit grey or red, green, blue; transparency is dropped."""
+    if picture.mode in WIDE_MODES:  # Pillow's own conversion clips at 255
+        wide = np.asarray(picture).astype(np.int64)
+        picture = pillow().fromarray(((wide * 255 + 32767) // 65535).astype(np.uint8))
+    if picture.mode in ("P", "PA") and has_alpha(picture):
+        picture = picture.convert("RGBA")
+    mode = "L" if channels == 1 else "RGB"
+    return picture if picture.mode == mode else picture.convert(mode)
+
+
+def centred(picture: Image, size: int, resize: int) -> Image:
+    """The shorter side resized to `resize`, then the centre of `size` by `size`."""
+    width, height = picture.size
+    short = min(width, height)
+    wide, high = int(width * resize / short), int(height * resize / short)
+    left, top = round((wide - size) / 2), round((high - size) / 2)
+    box = (left, top, left + size, top + size)
+    if wide * high > HUGE:  # a picture of one long row: compute the centre alone
+        scale, ends = (width / wide, height / high) * 2, (width, height) * 2
+        inside = tuple(min(edge * by, end) for edge, by, end in zip(box, scale, ends, strict=True))
+        return _resized(picture, size, size, inside)
+    if short != resize:
+        picture = _resized(picture, wide, high)
+    return picture if picture.size == (size, size) else picture.crop(box)
+
+
+def random_box(width: int, height: int, random: np.random.Generator) -> tuple[int, int, int, int]:
+    """Where a random resized crop lies: left, top, right, bottom; the usual definition."""
+    for _ in range(10):
+        area = width * height * random.uniform(*SCALE)
+        ratio = math.exp(random.uniform(math.log(RATIO[0]), math.log(RATIO[1])))
+        wide, high = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
+        if 0 < wide <= width and 0 < high <= height:
+            left = int(random.integers(width - wide + 1))
+            top = int(random.integers(height - high + 1))
+            return left, top, left + wide, top + high
+    wide, high = width, height  # too long a picture: its centre, at the nearest ratio allowed
+    if width / height < RATIO[0]:
+        high = min(height, round(width / RATIO[0]))
+    elif width / height > RATIO[1]:
+        wide = min(width, round(height * RATIO[1]))
+    left, top = (width - wide) // 2, (height - high) // 2
+    return left, top, left + wide, top + high
+
+
+def _resized(picture: Image, width: int, height: int, box: Any = None) -> Image:
+    return picture.resize((width, height), pillow().Resampling.BICUBIC, box=box)
+
+
+def _pixels(picture: Image) -> Pixels:
+    array = np.asarray(picture)
+    return array[None] if array.ndim == 2 else array.transpose(2, 0, 1)
+
+
+def _sixteen_bits(picture: Image) -> bool:
+    low, high = np.asarray(picture).min(), np.asarray(picture).max()
+    return bool(low >= 0 and high <= 65535)
