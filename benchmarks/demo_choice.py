@@ -9,46 +9,39 @@ import sys
 
 import torch
 
-from auglabel import AutoLabel, Calibration, LabelSmoothing, OneHot, RandAug, calibrate
-from auglabel.data.embedded import CLASSES, load_embedded
-from auglabel.lab.demo import batches, train
+from auglabel import Calibration, calibrate
+from auglabel.lab.demo import trained
+from auglabel.lab.draft import read_recipe
 
 SEED, EPOCHS = 1000, 40
+CANDIDATES = {"one-hot": ["--regime=randaug"]}
+CANDIDATES |= {f"rho {rho}": ["--regime=randaug_ls", f"--rho={rho}"] for rho in (0.01, 0.02, 0.05, 0.1, 0.2)}
+CANDIDATES |= {f"alpha {alpha}": [f"--alpha={alpha}"] for alpha in (0.02, 0.05, 0.1, 0.2, 0.5)}
 
 
-def validated(policy) -> dict[str, float]:
-    augment = RandAug()
-    model, _ = train(policy, augment, SEED, EPOCHS)
-    validation = load_embedded().validation
-    clean = Calibration()
-    with torch.no_grad():
-        clean.update_logits(model.eval()(validation.images), validation.labels)
-    moved = calibrate(
-        model, augment, batches(validation, 250), visits=16, generator=torch.Generator().manual_seed(0)
-    )
+def validated(words: list[str]) -> dict[str, float]:
+    trainer = trained(read_recipe("embedded", [*words, f"--seed={SEED}", f"--epochs={EPOCHS}"]))
+    clean = trainer.measure_validation()
+    generator = torch.Generator().manual_seed(0)
+    loader = trainer.validation_batches()
+    moved = calibrate(trainer.measured, trainer.augment, loader, visits=16, generator=generator)
     total = Calibration(1)
     total.sums = moved.sums.sum(dim=1, keepdim=True)
-    nll = (clean.nll + total.nll).item() / 2
     return {
-        "accuracy": clean.accuracy.item(),
-        "ece": clean.ece.item(),
-        "nll": clean.nll.item(),
+        "accuracy": clean["accuracy"],
+        "ece": clean["ece"],
+        "nll": clean["nll"],
         "view_accuracy": total.accuracy.item(),
         "view_ece": moved.ece.mean().item(),
         "view_nll": total.nll.item(),
-        "choice": nll,
+        "choice": (clean["nll"] + total.nll.item()) / 2,
     }
 
 
 def main() -> None:
     torch.set_num_threads(1)
-    candidates = {"one-hot": OneHot(len(CLASSES))}
-    candidates |= {f"rho {rho}": LabelSmoothing(len(CLASSES), rho) for rho in (0.01, 0.02, 0.05, 0.1, 0.2)}
-    candidates |= {
-        f"alpha {alpha}": AutoLabel(len(CLASSES), 82, alpha) for alpha in (0.02, 0.05, 0.1, 0.2, 0.5)
-    }
-    for name, policy in candidates.items():
-        print(json.dumps({"candidate": name, "seed": SEED, **validated(policy)}), flush=True)
+    for name, words in CANDIDATES.items():
+        print(json.dumps({"candidate": name, "seed": SEED, **validated(words)}), flush=True)
 
 
 if __name__ == "__main__":

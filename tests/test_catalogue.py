@@ -7,13 +7,15 @@ from torch import nn
 
 from auglabel import LabelPolicy
 from auglabel.augment.base import Augmentation
-from auglabel.lab.catalogue import AUGMENTATIONS, LABELS, REGIMES, regime
+from auglabel.augment.mixing import Mixup
+from auglabel.lab.catalogue import AUGMENTATIONS, LABELS, LOSSES, REGIMES, labels_for, regime
+from auglabel.tablefile import save_table
 
 OPTIONS = {
     "label_smoothing": {"rho": 0.1},
-    "autolabel": {"alpha": 0.1, "num_buckets": 5},
-    "table": {"table": [0.5, 0.6, 0.7, 0.8, 0.9]},
+    "autolabel": {"alpha": 0.1},
 }
+GRID = Mixup().grid  # 5 buckets
 EXTRA = {"several operations": ("randaug", {"num_ops": 2}), "three chains": ("augmix", {"chains": 3})}
 EXTRA |= {"fixed epsilon": ("adversarial", {"fixed": True})}
 CASES = {name: (name, {}) for name in AUGMENTATIONS} | EXTRA
@@ -125,9 +127,11 @@ def test_a_bucket_that_is_not_there_is_refused(augment, model):
 
 
 @pytest.mark.parametrize("name", LABELS)
-def test_policies_give_distributions_and_survive_a_checkpoint(name):
-    options = OPTIONS.get(name, {})
-    policy, fresh = (LABELS[name](4, **options) for _ in range(2))
+def test_policies_give_distributions_and_survive_a_checkpoint(name, tmp_path):
+    options = dict(OPTIONS.get(name, {}))
+    save_table(tmp_path / "table.json", torch.tensor([0.5, 0.6, 0.7, 0.8, 0.9]), GRID)
+    options |= {"path": str(tmp_path / "table.json")} if name == "table" else {}
+    policy, fresh = (labels_for(name, 4, GRID, **options) for _ in range(2))
     images, labels = batch()
     for augmentation in ("mixup", "cutmix", "clean"):
         view = AUGMENTATIONS[augmentation]()(images, labels, generator=seeded())
@@ -145,7 +149,8 @@ def test_every_regime_builds_and_takes_a_step(name, model):
     augment, policy = regime(name).build(num_classes=4)
     images, labels = batch()
     view = augment(images, labels, model, generator=seeded())
-    loss = regime(name).loss_of(model, images, view, policy)
+    again = lambda: augment(images, labels, model, generator=seeded(8))  # noqa: E731
+    loss = LOSSES[regime(name).loss](model, images, view, policy, again)
     loss.backward()
     if name == "trades":
         assert loss > F.cross_entropy(model(images), labels)

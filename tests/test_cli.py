@@ -1,4 +1,5 @@
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from auglabel import __version__, cli
+from auglabel.lab import verbs
 
 
 def test_demo_prints_every_method_and_the_learned_labels(capfd):
@@ -28,18 +30,55 @@ def test_demo_prints_every_method_and_the_learned_labels(capfd):
 
 
 def test_version(capsys):
-    with pytest.raises(SystemExit) as end:
-        cli.main(["--version"])
-    assert end.value.code == 0
+    assert cli.main(["--version"]) == 0
     assert capsys.readouterr().out.strip() == f"auglabel {__version__}"
 
 
-@pytest.mark.parametrize("words", [["demo", "--seeds", "0"], ["demo", "--epochs", "x"], ["dmo"], []])
-def test_words_it_does_not_know_end_with_one_sentence(words, capsys):
-    with pytest.raises(SystemExit) as end:
-        cli.main(words)
-    assert end.value.code == 2
-    assert "error:" in capsys.readouterr().err
+def test_help_names_every_command(capsys):
+    assert cli.main(["--help"]) == 0
+    printed = capsys.readouterr().out
+    for verb in verbs.VERBS:
+        assert verb in printed
+    assert verbs.VERBS.keys() == verbs.FLAGS.keys() == cli.VERBS.keys()
+
+
+@pytest.mark.parametrize("verb", cli.VERBS)
+def test_every_command_explains_itself(verb, capsys):
+    assert cli.main([verb, "--help"]) == 0
+    assert capsys.readouterr().out.startswith(f"usage: auglabel {verb}")
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "complaint"),
+    [
+        (["demo", "--seeds", "0"], 1, "--seeds must be at least 1, but 0 came"),
+        (["demo", "--epochs", "x"], 1, "--epochs: epochs must be a whole number, but x came"),
+        (["demo", "--sed", "1"], 1, 'no option "--sed"'),
+        (["dmo"], 2, 'no command "dmo". There are: demo'),
+        ([], 2, "usage: auglabel"),
+        (["list", "recipe"], 1, 'no list "recipe".*Did you mean "recipes"'),
+        (["train"], 1, "which recipe"),
+        (["train", "nope"], 1, 'no recipe "nope"'),
+        (["eval"], 1, "what to measure"),
+        (["eval", "nowhere"], 1, "nowhere is not a run"),
+        (["inspect"], 1, "which run"),
+        (["inspect", "nowhere"], 1, "nowhere is not a run"),
+        (["preview", "embedded", "--out", "x.jpg"], 1, "must be a .png file"),
+    ],
+)
+def test_words_it_cannot_use_end_with_one_sentence(words, code, complaint, capsys):
+    assert cli.main(words) == code
+    error = capsys.readouterr().err
+    assert re.search(complaint, error)
+    assert "Traceback" not in error
+    assert words == [] or error.count("\n") == 1
+
+
+def test_list_shows_names(capsys):
+    assert cli.main(["list", "recipes"]) == 0
+    assert "cpu-cifar10" in capsys.readouterr().out.split()
+    assert cli.main(["list"]) == 0
+    assert "regimes: vanilla" in capsys.readouterr().out
 
 
 def test_a_missing_extra_is_named_without_a_traceback():
@@ -51,19 +90,19 @@ def test_a_missing_extra_is_named_without_a_traceback():
 
 
 def test_a_failure_is_one_sentence(monkeypatch, capsys):
-    def fail(asked):
+    def fail(words):
         raise ValueError("the file is damaged.")
 
-    monkeypatch.setattr(cli, "_demo", fail)
+    monkeypatch.setitem(verbs.VERBS, "demo", fail)
     assert cli.main(["demo"]) == 1
     assert capsys.readouterr().err == "auglabel: the file is damaged.\n"
 
 
 def test_an_interrupt_says_so(monkeypatch, capsys):
-    def stop(asked):
+    def stop(words):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "_demo", stop)
+    monkeypatch.setitem(verbs.VERBS, "demo", stop)
     assert cli.main(["demo"]) == 130
     assert "stopped" in capsys.readouterr().err
 

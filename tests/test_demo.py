@@ -1,7 +1,6 @@
 import pytest
 import torch
 
-from auglabel import AutoLabel, LabelSmoothing, OneHot, RandAug
 from auglabel.data.embedded import load_embedded
 from auglabel.lab import demo, demo_show
 
@@ -14,11 +13,10 @@ def test_the_same_seed_gives_the_same_outcome():
     assert min(first.table) < 1
 
 
-def test_methods_share_images_weights_and_transformations_and_calibrating_shifts_none():
-    policies = [OneHot(10), LabelSmoothing(10, rho=0.0), AutoLabel(10, 82, alpha=0.0)]  # one-hot, three times
-    first, *others = (demo.train(policy, RandAug(), 3, epochs=2)[0].state_dict() for policy in policies)
+def test_methods_share_everything_but_their_labels():
+    first, *others = (demo.recipe_for(method, 3, 2) for method in demo.METHODS)
     for other in others:
-        assert all(torch.equal(first[name], other[name]) for name in first)
+        assert {line.partition(":")[0].partition(".")[0] for line in first.differences(other)} == {"labels"}
 
 
 @pytest.mark.parametrize("name", demo.DISTORTIONS)
@@ -31,31 +29,17 @@ def test_distortions_stay_in_range_and_do_something(name):
     assert (moved - images).abs().mean() > 0.02
 
 
-def test_the_test_images_are_what_is_measured(monkeypatch):
-    seen = []
-    real = demo.measure
-    monkeypatch.setattr(
-        demo, "measure", lambda *args, **options: seen.append(real(*args, **options)) or seen[-1]
-    )
-    data = load_embedded()
+def test_the_embedded_test_images_are_what_is_measured(monkeypatch):
     asked = []
-    real_test = demo.test
+    real = demo.evaluate
     monkeypatch.setattr(
-        demo, "test", lambda model, split, seed: asked.append(split) or real_test(model, split, seed)
+        demo,
+        "evaluate",
+        lambda model, test, *rest, **options: asked.append(test) or real(model, test, *rest, **options),
     )
-    demo.run("one-hot", 0, epochs=1)
-    assert seen[0].count.tolist() == [2000] * 5
-    assert torch.equal(asked[0].images, data.test.images)
-
-
-def test_validation_images_move_on_through_the_buckets(monkeypatch):
-    turns = []
-    real = demo.calibrate
-    monkeypatch.setattr(
-        demo, "calibrate", lambda *args, **options: turns.append(options["turn"]) or real(*args, **options)
-    )
-    demo.train(AutoLabel(10, 82, alpha=0.1), RandAug(), 0, epochs=3)
-    assert turns == [0, 1, 2]
+    outcome = demo.run("one-hot", 0, epochs=1)
+    assert list(outcome.readings) == ["clean", *demo.DISTORTIONS]
+    assert torch.equal(asked[0].fetch(torch.arange(2000)), load_embedded().test.images)
 
 
 def outcome(method, seed, accuracy):
@@ -73,7 +57,7 @@ def test_the_tables_show_mean_and_spread_over_seeds():
     assert accuracy[::3] == ["82.0±2.8", "57.0±2.8", "72.0±2.8", "62.0±2.8", "52.0±2.8", "42.0±2.8"]
     assert next(iter(table.columns[3].cells)) == "10.0±0.0"
     assert next(iter(table.columns[5].cells)) == "1.00±0.00"
-    assert str(next(iter(demo_show.heat_map(outcomes).columns[1].cells))).strip() == "60"
+    assert str(next(iter(demo_show.learned(outcomes).columns[1].cells))).strip() == "60"
 
 
 def test_occlusion_reaches_every_corner():

@@ -2,54 +2,63 @@
 
 from __future__ import annotations
 
-import argparse
+import difflib
 import sys
 from collections.abc import Sequence
 
 from auglabel import __version__
 
+VERBS = {
+    "demo": "train and compare on the embedded images, about two minutes",
+    "train": "train a recipe, or go on with a run",
+    "eval": "measure a run, or any network, on clean, attacked or corrupted images",
+    "preview": "a picture of every bucket of an augmentation, with its learned confidence",
+    "inspect": "the learned confidence per bucket, epoch by epoch",
+    "list": "what names there are: recipes, data, models, augmentations, labels, ...",
+}
+
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run one command; a failure is one sentence on standard error and a non-zero exit."""
-    asked = _parser().parse_args(words)
+    words = list(sys.argv[1:] if words is None else words)
+    if not words or words[0] in ("-h", "--help"):
+        print(usage(), file=sys.stderr if not words else sys.stdout)
+        return 0 if words else 2
+    if words[0] == "--version":
+        print(f"auglabel {__version__}")
+        return 0
+    verb, *rest = words
+    if verb not in VERBS:
+        near = difflib.get_close_matches(verb, VERBS, n=1)
+        hint = f' Did you mean "{near[0]}"?' if near else ""
+        return _fail(f'there is no command "{verb}". There are: {", ".join(VERBS)}.{hint}', 2)
     try:
-        _demo(asked)
+        from auglabel.lab import verbs
+
+        return verbs.run(verb, rest)
     except KeyboardInterrupt:
-        print("auglabel: stopped.", file=sys.stderr)
-        return 130
-    except (ValueError, OSError) as error:
-        print(f"auglabel: {error}", file=sys.stderr)
-        return 1
-    return 0
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="auglabel", description="What label should an augmented image carry? AutoLabel learns it."
-    )
-    parser.add_argument("--version", action="version", version=f"auglabel {__version__}")
-    verbs = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    demo = verbs.add_parser("demo", help="train and compare on the embedded images, about two minutes")
-    demo.add_argument("--seeds", type=_positive, default=3, help="runs per kind of label (default: 3)")
-    demo.add_argument("--epochs", type=_positive, default=40, help="epochs per run (default: 40)")
-    return parser
-
-
-def _positive(word: str) -> int:
-    if not word.isascii() or not word.isdigit() or int(word) < 1:
-        raise argparse.ArgumentTypeError(f"a whole number of at least 1 was expected, but {word!r} came")
-    return int(word)
-
-
-def _demo(asked: argparse.Namespace) -> None:
-    try:
-        from auglabel.lab.demo_show import demo
+        return _fail("stopped.", 130)
     except ModuleNotFoundError as missing:
-        raise ValueError(
-            f"the demo needs {missing.name}, which is not installed. "
-            "Install the extra that brings it: pip install 'auglabel[train]'."
-        ) from None
-    demo(asked.seeds, asked.epochs)
+        return _fail(
+            f"{verb} needs {missing.name}, which is not installed. "
+            "Install the extra that brings it: pip install 'auglabel[train]'.",
+            1,
+        )
+    except (ValueError, TypeError, OSError, ImportError) as error:
+        return _fail(str(error), 1)
+
+
+def usage() -> str:
+    listed = "\n".join(f"  {verb:8} {what}" for verb, what in VERBS.items())
+    return (
+        "usage: auglabel COMMAND ...\n\nWhat label should an augmented image carry? AutoLabel learns it.\n\n"
+        f"{listed}\n\nauglabel COMMAND --help says more; auglabel --version says which this is."
+    )
+
+
+def _fail(sentence: str, code: int) -> int:
+    print(f"auglabel: {sentence}", file=sys.stderr)
+    return code
 
 
 if __name__ == "__main__":

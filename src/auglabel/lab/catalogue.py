@@ -7,10 +7,12 @@ over it at once.
 from __future__ import annotations
 
 import difflib
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -21,9 +23,19 @@ from auglabel.augment.clean import Clean
 from auglabel.augment.mixing import CutMix, Mixup
 from auglabel.augment.randaug import RandAug
 from auglabel.autolabel import AutoLabel
+from auglabel.data.cifar import cifar10, cifar100
+from auglabel.data.embedded import embedded
+from auglabel.data.folder import folder, imagenet
+from auglabel.data.huggingface import huggingface
+from auglabel.data.npz import npz
+from auglabel.data.source import DataSet
+from auglabel.distance import DistanceGrid
 from auglabel.labels import CCAT, FixedTable, LabelPolicy, LabelSmoothing, MixupLabels, OneHot
-from auglabel.losses import trades
+from auglabel.losses import jensen_shannon, trades
+from auglabel.tablefile import load_table
 from auglabel.view import View
+
+Entry = TypeVar("Entry")
 
 AUGMENTATIONS: dict[str, type[Augmentation]] = {
     "clean": Clean,
@@ -34,19 +46,51 @@ AUGMENTATIONS: dict[str, type[Augmentation]] = {
     "cutmix": CutMix,
 }
 
-LABELS: dict[str, type[LabelPolicy]] = {
+
+def fixed_table(num_classes: int, grid: DistanceGrid, path: str) -> FixedTable:
+    """The confidences of a file that `save_table` wrote, for this very grid."""
+    return FixedTable(num_classes, load_table(path, grid))
+
+
+LABELS: dict[str, Callable[..., LabelPolicy]] = {
     "one_hot": OneHot,
     "label_smoothing": LabelSmoothing,
     "autolabel": AutoLabel,
     "ccat": CCAT,
     "mixup": MixupLabels,
-    "table": FixedTable,
+    "table": fixed_table,
 }
 
 
-LOSSES: dict[str, Callable[[nn.Module, Tensor, View, LabelPolicy], Tensor]] = {
-    "cross_entropy": lambda model, images, view, policy: F.cross_entropy(model(view.images), policy(view)),
-    "trades": lambda model, images, view, policy: trades(model, images, view),
+DATASETS: dict[str, Callable[..., DataSet]] = {
+    "embedded": embedded,
+    "cifar10": cifar10,
+    "cifar100": cifar100,
+    "folder": folder,
+    "imagenet": imagenet,
+    "npz": npz,
+    "huggingface": huggingface,
+}
+
+# A loss gets the model, the images as they are, their view, the label policy, and a way to draw another view.
+Loss = Callable[[nn.Module, Tensor, View, LabelPolicy, Callable[[], View]], Tensor]
+
+
+def augmix_loss(
+    model: nn.Module, images: Tensor, view: View, policy: LabelPolicy, again: Callable[[], View]
+) -> Tensor:
+    """AugMix's own: cross-entropy on the images as they are, and 12 times how far two views disagree."""
+    pixels = images.to(view.images.dtype) / 255 if images.dtype == torch.uint8 else images
+    clean, *views = model(torch.cat([pixels, view.images, again().images])).chunk(3)
+    return F.cross_entropy(clean, view.labels) + 12 * jensen_shannon(clean, *views)
+
+
+LOSSES: dict[str, Loss] = {
+    "cross_entropy": lambda model, images, view, policy, again: F.cross_entropy(
+        model(view.images), policy(view)
+    ),
+    "trades": lambda model, images, view, policy, again: trades(model, images, view),
+    "jensen_shannon": augmix_loss,
 }
 
 
@@ -65,14 +109,7 @@ class Regime:
 
     def build(self, num_classes: int) -> tuple[Augmentation, LabelPolicy]:
         augment = AUGMENTATIONS[self.augment](**self.augment_options)
-        options = dict(self.label_options)
-        if self.labels == "autolabel":
-            options["num_buckets"] = len(augment.grid)
-        return augment, LABELS[self.labels](num_classes, **options)
-
-    def loss_of(self, model: nn.Module, images: Tensor, view: View, policy: LabelPolicy) -> Tensor:
-        """The loss of one batch: `images` as they are, and their `view`."""
-        return LOSSES[self.loss](model, images, view, policy)
+        return augment, labels_for(self.labels, num_classes, augment.grid, **self.label_options)
 
 
 # Hyper-parameters are the paper's for CIFAR-100; recipes change them.
@@ -82,6 +119,7 @@ REGIMES: dict[str, Regime] = {
     "randaug_ls": Regime("randaug", "label_smoothing", {}, {"rho": 0.02}),
     "randaug_autolabel": Regime("randaug", "autolabel", {}, {"alpha": 0.01}),
     "augmix": Regime("augmix", "one_hot"),
+    "augmix_js": Regime("augmix", "one_hot", {"chains": 3}, loss="jensen_shannon"),
     "augmix_ls": Regime("augmix", "label_smoothing", {}, {"rho": 0.02}),
     "augmix_autolabel": Regime("augmix", "autolabel", {}, {"alpha": 0.02}),
     "at": Regime("adversarial", "one_hot", {"fixed": True}),
@@ -99,8 +137,21 @@ REGIMES: dict[str, Regime] = {
 
 def regime(name: str) -> Regime:
     """The regime of that name; for one that is not there, a sentence with the nearest."""
-    if name not in REGIMES:
-        near = difflib.get_close_matches(name, REGIMES, n=1)
+    return entry("regime", REGIMES, name)
+
+
+def labels_for(name: str, num_classes: int, grid: DistanceGrid, **options: Any) -> LabelPolicy:
+    """The label policy of that name, told of the classes and buckets if it asks for them."""
+    policy = entry("label policy", LABELS, name)
+    asked = inspect.signature(policy).parameters
+    given = {"num_classes": num_classes, "num_buckets": len(grid), "grid": grid}
+    return policy(**{key: value for key, value in given.items() if key in asked}, **options)
+
+
+def entry(what: str, menu: Mapping[str, Entry], name: str) -> Entry:
+    """The entry of that name; for one that is not there, a sentence with the nearest."""
+    if name not in menu:
+        near = difflib.get_close_matches(name, menu, n=1)
         hint = f' Did you mean "{near[0]}"?' if near else ""
-        raise ValueError(f'there is no regime "{name}". There are: {", ".join(REGIMES)}.{hint}')
-    return REGIMES[name]
+        raise ValueError(f'there is no {what} "{name}". There are: {", ".join(menu)}.{hint}')
+    return menu[name]

@@ -19,10 +19,10 @@ from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
-from rich.text import Text
 
 from auglabel.augment.randaug import RandAug
-from auglabel.lab.demo import DISTORTIONS, MEMORY, METHODS, TRAIN_IMAGES, VISITS, Outcome, Reading, run
+from auglabel.lab.demo import DISTORTIONS, METHODS, Outcome, Reading, recipe_for, run
+from auglabel.lab.inspect import heat_map
 
 HEADS = {"accuracy": "accuracy", "ece": "ECE", "debiased_ece": "debiased", "nll": "NLL", "brier": "Brier"}
 IN_PERCENT = ("accuracy", "ece", "debiased_ece")
@@ -34,13 +34,14 @@ def demo(seeds: int, epochs: int, console: Console | None = None) -> list[Outcom
     start = time.perf_counter()
     outcomes = _run_all(seeds, epochs, console)
     console.print(results(outcomes))
-    console.print(heat_map(outcomes))
+    console.print(learned(outcomes))
     adaptive = [outcome for outcome in outcomes if outcome.table is not None]
     share = sum(outcome.calibrating for outcome in adaptive) / sum(outcome.seconds for outcome in adaptive)
+    recipe = recipe_for("AutoLabel", 0, epochs)
     console.print(
-        f"{TRAIN_IMAGES:,} training images a run. AutoLabel sees each validation image in {VISITS} of 82 "
-        f"buckets an epoch and keeps {MEMORY:.0%} of the older sums; the paper sees it in all of them. "
-        "On grey images color does nothing."
+        f"{recipe.split['train']:,} training images a run. AutoLabel sees each validation image in "
+        f"{recipe.calibrate.visits} of 82 buckets an epoch and keeps {recipe.calibrate.memory:.0%} of the "
+        "older sums; the paper sees it in all of them. On grey images color does nothing."
     )
     console.print(
         f"{len(outcomes)} runs in {time.perf_counter() - start:.0f} s. "
@@ -137,22 +138,8 @@ def spread(values: Sequence[float], field: str) -> str:
     return shown if len(values) == 1 else f"{shown}±{scale * statistics.stdev(values):.{digits}f}"
 
 
-def heat_map(outcomes: Sequence[Outcome]) -> Table:
-    """AutoLabel's confidence per operation and magnitude, mean over seeds, in hundredths."""
+def learned(outcomes: Sequence[Outcome]) -> Table:
+    """AutoLabel's confidence per operation and magnitude, mean over seeds."""
     tables = [outcome.table for outcome in outcomes if outcome.table is not None]
-    mean = torch.tensor(tables).mean(dim=0)
-    lowest = mean.min().item()
-    augment = RandAug()
-    shown = Table(title="Learned label confidence, % (mean over seeds)", box=None, padding=0)
-    shown.add_column("magnitude ", justify="right")
-    for magnitude in range(1, 11):
-        shown.add_column(str(magnitude), justify="right", width=5)
-    for name, part in zip(augment.grid.kinds, mean.split(list(augment.grid.levels)), strict=True):
-        shown.add_row(f"{name} ", *(_cell(value, lowest) for value in part.tolist()))
-    return shown
-
-
-def _cell(confidence: float, lowest: float) -> Text:
-    """White at one, the fullest red at the lowest confidence of the map."""
-    light = 255 if lowest == 1 else int(95 + 160 * (confidence - lowest) / (1 - lowest))
-    return Text(f"{100 * confidence:4.0f} ", style=f"black on rgb(255,{light},{light})")
+    grid, title = RandAug().grid, "Learned label confidence, % (mean over seeds)"
+    return heat_map(grid.kinds, grid.levels, torch.tensor(tables).mean(dim=0), title, head="magnitude")

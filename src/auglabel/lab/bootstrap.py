@@ -1,0 +1,67 @@
+"""How far a number might be off: the percentile bootstrap over images."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Generator, Tensor
+
+from auglabel.calibration import Calibration
+
+CHUNK = 100  # resamples at a time: bounds the memory
+
+
+class Figure(NamedTuple):
+    """A number and its 95 % interval; nan where none was asked for."""
+
+    value: float
+    low: float
+    high: float
+
+
+def resampled(logits: Tensor, labels: Tensor, resamples: int, bins: int, generator: Generator) -> Calibration:
+    """One group per resample of the predictions, so that every reading has `resamples` entries.
+
+    Each image's own sums are made by `Calibration`, with a group per image; a resample adds them up as
+    often as the image was drawn.
+    """
+    count = len(labels)
+    each = Calibration(count, bins)
+    each.update_logits(logits, labels, torch.arange(count))
+    total = Calibration(resamples, bins)
+    for rows in torch.arange(resamples).split(CHUNK):
+        total.sums[:, rows] = drawn(len(rows), count, generator) @ each.sums
+    return total
+
+
+def drawn(resamples: int, count: int, generator: Generator) -> Tensor:
+    """How often each image is in each resample (resamples, count), as float64."""
+    rows = torch.randint(count, (resamples, count), generator=generator)
+    place = rows + count * torch.arange(resamples)[:, None]
+    return torch.bincount(place.flatten(), minlength=resamples * count).view(resamples, count).double()
+
+
+def interval(value: float, samples: Tensor) -> Figure:
+    """`value` with the middle 95 % of `samples`."""
+    low, high = torch.quantile(samples.double(), torch.tensor([0.025, 0.975], dtype=torch.float64)).tolist()
+    return Figure(value, low, high)
+
+
+def bootstrapped(
+    metric: Callable[[Tensor, Tensor], float],
+    probs: Tensor,
+    labels: Tensor,
+    resamples: int,
+    generator: Generator,
+) -> Figure:
+    """A metric that does not stream, computed again for each resample."""
+    value = metric(probs, labels)
+    if resamples == 0:
+        return Figure(value, float("nan"), float("nan"))
+    samples = []
+    for _ in range(resamples):
+        rows = torch.randint(len(labels), (len(labels),), generator=generator)
+        samples.append(metric(probs[rows], labels[rows]))
+    return interval(value, torch.tensor(samples))

@@ -1,0 +1,89 @@
+"""Checkpoints: tensors and plain facts in one safetensors file, with a checksum. Nothing in it can run."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from auglabel.lab.files import write_whole
+
+FORMAT = "auglabel checkpoint, version 1"
+
+
+class Checkpoint(NamedTuple):
+    """What a run needs to go on as if it had never stopped."""
+
+    tensors: dict[str, Tensor]
+    facts: dict[str, Any]
+
+
+def save_checkpoint(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
+    """Write both, whole or not at all."""
+    plain = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
+    words = json.dumps(facts, sort_keys=True)
+    about = {"format": FORMAT, "facts": words, "checksum": _checksum(plain, words)}
+
+    def write(partial: Path) -> None:
+        try:
+            save_file(plain, partial, about)
+        except SafetensorError as error:
+            raise OSError(f"{path} could not be written: {error}.") from None
+
+    write_whole(path, write)
+
+
+def load_checkpoint(path: Path) -> Checkpoint:
+    """What `save_checkpoint` wrote, once its checksum is right."""
+    try:
+        with safe_open(path, "pt") as file:
+            about = file.metadata() or {}
+            if about.get("format") != FORMAT:
+                came = f'"{about["format"]}"' if "format" in about else "another program's weights"
+                raise ValueError(
+                    f'{path} is not a checkpoint of a run: "{FORMAT}" was expected, but {came} came.'
+                )
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        facts = json.loads(about["facts"])
+    except FileNotFoundError:
+        raise FileNotFoundError(f"there is no checkpoint {path}.") from None
+    except (SafetensorError, KeyError, json.JSONDecodeError, RuntimeError) as error:
+        raise ValueError(f"{path} is damaged or not a checkpoint: {_short(error)}.") from None
+    if _checksum(tensors, about["facts"]) != about.get("checksum"):
+        raise ValueError(f"{path} is damaged: its checksum does not fit its content.")
+    return Checkpoint(tensors, facts)
+
+
+def load_weights(path: Path) -> dict[str, Tensor]:
+    """The tensors of a plain safetensors file of weights."""
+    try:
+        with safe_open(path, "pt") as file:
+            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except FileNotFoundError:
+        raise FileNotFoundError(f"there is no file {path}.") from None
+    except (SafetensorError, RuntimeError) as error:
+        raise ValueError(
+            f"{path} is not a safetensors file ({_short(error)}). "
+            "Pickled weights are not read, since they can run code: save them with safetensors."
+        ) from None
+
+
+def _short(error: Exception) -> str:
+    return str(error).split("\n", 1)[0].rstrip(".")
+
+
+def _checksum(tensors: Mapping[str, Tensor], words: str) -> str:
+    digest = hashlib.blake2b(words.encode(), digest_size=16)
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        if tensor.numel():
+            digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()

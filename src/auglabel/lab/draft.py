@@ -1,0 +1,302 @@
+"""Read a recipe: YAML and flags, checked against the signatures of what they name.
+
+A section such as `augment: {name: augmix, max_depth: 2}` names an entry of the catalogue and gives its
+constructor's arguments; there is no second list of options. Later layers win: the file, then the flags,
+and in each a regime first. Naming another entry forgets the options of the one before.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import re
+from argparse import ArgumentError
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+from jsonargparse import ArgumentParser, set_parsing_settings
+
+from auglabel.augment.clean import Clean
+from auglabel.data.split import split
+from auglabel.lab import schedules
+from auglabel.lab.catalogue import AUGMENTATIONS, DATASETS, LABELS, entry, labels_for, regime
+from auglabel.lab.recipe import Calibrate, Choice, Engine, Optimizer, Recipe, Training, flat, listed
+from auglabel.lab.yamlfile import read_yaml
+from auglabel.models.by_name import model_function
+
+RECIPES = Path(__file__).parents[1] / "recipes"
+set_parsing_settings(docstring_parse_attribute_docstrings=True)
+
+
+class RecipeError(ValueError):
+    """A recipe that cannot be used, and where in it."""
+
+
+class Menu(NamedTuple):
+    """A section that names an entry: where names are looked up, the one meant otherwise, what we give."""
+
+    find: Callable[[str], Callable[..., Any]]
+    default: str
+    given: frozenset[str] = frozenset()
+
+
+MENUS = {
+    "data": Menu(partial(entry, "data set", DATASETS), "embedded"),
+    "model": Menu(model_function, "small", frozenset({"num_classes", "mean", "std"})),
+    "augment": Menu(partial(entry, "augmentation", AUGMENTATIONS), "randaug"),
+    "labels": Menu(
+        partial(entry, "label policy", LABELS), "one_hot", frozenset({"num_classes", "num_buckets", "grid"})
+    ),
+    "schedule": Menu(partial(entry, "schedule", schedules.SCHEDULES), "cosine", frozenset({"step", "steps"})),
+}
+PLAIN: dict[str, Callable[..., Any]] = {
+    "split": split,
+    "prepare": Clean,
+    "optimizer": Optimizer,
+    "calibrate": Calibrate,
+    "engine": Engine,
+}
+MAKES = {"optimizer": Optimizer, "calibrate": Calibrate, "engine": Engine}
+GIVEN_TO_PLAIN: dict[str, set[str | int]] = {"split": {"data", "generator"}}
+
+
+def read_recipe(name: str | None = None, words: Sequence[str] = ()) -> Recipe:
+    """The recipe of a file or of a built-in name, changed by `words`: --section.option value ..."""
+    return _draft(name, words).recipe()
+
+
+def help_text(name: str | None, words: Sequence[str]) -> str:
+    """Every option of the recipe, with the entries that `name` and `words` choose."""
+    return without_files(_parser(_draft(name, words).names).format_help())
+
+
+def without_files(text: str) -> str:
+    """Help without the usage, which repeats all that follows, and without a file per section."""
+    text = re.sub(r"\A.*?\n\n", "", text, flags=re.S)
+    return re.sub(r"^  --\w+ CONFIG\s+Path to a configuration file\.\n", "", text, flags=re.M)
+
+
+def _draft(name: str | None, words: Sequence[str]) -> _Draft:
+    draft = _Draft()
+    if name is not None:
+        path = recipe_path(name)
+        lines, found = read_yaml(path)
+        draft.take([Setting(key, value, lines.place(key)) for key, value in flat(found).items()])
+    draft.take([Setting(key, value, f"--{key}: ") for key, value in pairs(words)])
+    return draft
+
+
+def recipe_path(name: str) -> Path:
+    """The file meant by a path or by the name of a built-in recipe."""
+    path = Path(name)
+    if path.suffix in (".yaml", ".yml"):
+        return path
+    if path.is_dir() and (path / "recipe.yaml").is_file():
+        return path / "recipe.yaml"
+    built_in = recipe_names()
+    if name in built_in:
+        return RECIPES / f"{name}.yaml"
+    near = difflib.get_close_matches(name, built_in, n=1)
+    hint = f' Did you mean "{near[0]}"?' if near else ""
+    raise RecipeError(
+        f'there is no recipe "{name}". Give a .yaml file, or one of: {", ".join(built_in)}.{hint}'
+    )
+
+
+def recipe_names() -> list[str]:
+    return sorted(path.stem for path in RECIPES.glob("*.yaml"))
+
+
+class Setting(NamedTuple):
+    """One option, and where it was set, as the beginning of a sentence."""
+
+    key: str
+    value: Any
+    origin: str
+
+
+class _Draft:
+    """Settings in the order they were made, and which entry each section has by now."""
+
+    def __init__(self) -> None:
+        self.names = {section: menu.default for section, menu in MENUS.items()}
+        self.settings: list[Setting] = []
+        self.origins: dict[str, str] = {}  # of sections' names
+
+    def take(self, layer: Sequence[Setting]) -> None:
+        """A layer wins over those before it: first its regime, then its entries, then its options."""
+        for setting in layer:
+            if setting.key == "regime":
+                self.settings = [s for s in self.settings if not s.key.startswith(("augment.", "labels."))]
+                self.take(_settings_of_regime(setting))
+        for key, value, origin in layer:
+            section = key.removesuffix(".name")
+            if section in MENUS:
+                self._choose(section, value, origin)
+        self.settings += [s for s in layer if s.key != "regime" and s.key.removesuffix(".name") not in MENUS]
+
+    def _choose(self, section: str, name: Any, origin: str) -> None:
+        if not isinstance(name, str):
+            raise RecipeError(f"{origin}{section} must name an entry, but {name!r} came.")
+        try:
+            MENUS[section].find(name)
+        except (ValueError, ImportError) as error:
+            raise RecipeError(f"{origin}{error}") from None
+        if name != self.names[section]:
+            self.settings = [s for s in self.settings if not s.key.startswith(f"{section}.")]
+        self.names[section], self.origins[section] = name, origin
+
+    def recipe(self) -> Recipe:
+        parser = _parser(self.names)
+        known = {action.dest for action in parser._actions} - set(MENUS) - set(PLAIN)
+        self.settings = [setting._replace(key=self._resolved(setting, known)) for setting in self.settings]
+        texts = [
+            f"--{key}={value if isinstance(value, str) else yaml_text(value)}"
+            for key, value, _ in self.settings
+        ]
+        try:
+            found = parser.parse_args(texts)
+        except ArgumentError as error:
+            raise RecipeError(explained(str(error), self._origin)) from None
+        return self._built(listed(found.as_dict()))
+
+    def _built(self, found: dict[str, Any]) -> Recipe:
+        """The recipe, once everything in it that can be made without data has been made."""
+        made: dict[str, Any] = {
+            section: self._made(section, call, found[section]) for section, call in MAKES.items()
+        }
+        top = {field.name: found[field.name] for field in fields(Training)}
+        choices: dict[str, Any] = {
+            section: Choice(name, {k: v for k, v in found[section].items() if k != "name"})
+            for section, name in self.names.items()
+        }
+        recipe = Recipe(
+            training=self._made("", Training, top),
+            split=found["split"],
+            prepare=found["prepare"],
+            **made,
+            **choices,
+        )
+        self._made("prepare", Clean, recipe.prepare)
+        augment = self._made("augment", AUGMENTATIONS[recipe.augment.name], recipe.augment.options)
+        if recipe.labels.name != "table":  # its file is read when training begins
+            self._made(
+                "labels", partial(labels_for, recipe.labels.name, 2, augment.grid), recipe.labels.options
+            )
+        rate = partial(schedules.SCHEDULES[recipe.schedule.name], 0, 1)
+        self._made("schedule", rate, recipe.schedule.options)
+        return recipe
+
+    def _made(self, section: str, make: Callable[..., Any], options: Mapping[str, Any]) -> Any:
+        """make(**options), with the place of the option in front of a complaint."""
+        try:
+            return make(**options)
+        except (ValueError, TypeError) as error:
+            named = [key for key in options if re.search(rf"\b{key}\b", str(error))]
+            origins = [self._origin(f"{section}.{key}".lstrip(".")) for key in named]
+            place = next(filter(None, origins), self._origin(section))
+            raise RecipeError(f"{place}{error}") from None
+
+    def _origin(self, key: str) -> str:
+        """Where the value of `key`, or else its section's name, was set; nothing for a default."""
+        found = [setting.origin for setting in self.settings if setting.key == key]
+        return found[-1] if found else self.origins.get(key.partition(".")[0], "")
+
+    def _resolved(self, setting: Setting, known: set[str]) -> str:
+        """The key as the recipe has it; its section may be left out if only one section has it."""
+        key = setting.key
+        if key in known:
+            return key
+        ends = sorted(name for name in known if name.endswith(f".{key}"))
+        if len(ends) == 1:
+            return ends[0]
+        if ends:
+            raise RecipeError(f"{setting.origin}this could be {' or '.join(ends)}; say which.")
+        section, _, option = key.rpartition(".")
+        takes = sorted(name.removeprefix(f"{section}.") for name in known if name.startswith(f"{section}."))
+        if section not in self.names and section not in PLAIN:
+            near = difflib.get_close_matches(key, known, n=1)
+            hint = f' Did you mean "{near[0]}"?' if near else " auglabel train --help lists them all."
+            raise RecipeError(f'{setting.origin}there is no option "{key}".{hint}')
+        near = difflib.get_close_matches(option, takes, n=1, cutoff=0.4)
+        hint = f' Did you mean "{near[0]}"?' if near else ""
+        entry_name = f" for {self.names[section]}" if section in self.names else ""
+        listed = ", ".join(name for name in takes if name != "name") or "none"
+        raise RecipeError(
+            f'{setting.origin}{section} has no option "{option}"{entry_name}. It takes: {listed}.{hint}'
+        )
+
+
+def explained(message: str, origin: Callable[[str], str]) -> str:
+    """jsonargparse's complaint as a sentence that begins with the place, which `origin` knows."""
+    if missing := re.search(r"arguments are required: ([\w.]+)", message):
+        section, _, option = missing[1].rpartition(".")
+        return f"{origin(section)}{section} needs {option}: --{missing[1]} VALUE."
+    wrong = re.search(r'key "([^"]+)"', message)
+    came = re.search(r"(?:Got|Given) value: (.*)", message)
+    expected = re.findall(r"Expected an? (.*?)(?:\. Got value|\n|$)", message)
+    if not (wrong and came and expected):
+        return " ".join(message.split())
+    wanted = " or ".join(dict.fromkeys(_plain(each) for each in expected))
+    return f"{origin(wrong[1])}{wrong[1]} must be {wanted}, but {came[1]} came."
+
+
+def _settings_of_regime(setting: Setting) -> list[Setting]:
+    try:
+        chosen = regime(str(setting.value))
+    except ValueError as error:
+        raise RecipeError(f"{setting.origin}{error}") from None
+    sections = {
+        "loss": chosen.loss,
+        "augment": {"name": chosen.augment, **chosen.augment_options},
+        "labels": {"name": chosen.labels, **chosen.label_options},
+    }
+    return [Setting(key, value, setting.origin) for key, value in flat(sections).items()]
+
+
+def _plain(expected: str) -> str:
+    """What jsonargparse expected, in words."""
+    names = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "a word"}
+    names |= {"NoneType": "null"}
+    if literal := re.search(r"Literal\[(.*?)\]", expected):
+        return f"one of {literal[1]}"
+    inner = re.sub(r"<class '(.*?)'>", r"\1", expected)
+    return names.get(inner, inner)
+
+
+def yaml_text(value: Any) -> str:
+    """A value on one line, as a flag would carry it."""
+    return str(yaml.safe_dump(value, default_flow_style=True, width=10**6)).removesuffix("\n...\n").strip()
+
+
+def pairs(words: Sequence[str]) -> list[tuple[str, str]]:
+    """--a-b c, --a_b=c and a bare --a as (key, text); a bare one is true."""
+    found, rest = [], list(words)
+    while rest:
+        word = rest.pop(0)
+        if not word.startswith("--") or len(word) < 3:
+            raise RecipeError(f'an option such as --epochs 10 was expected, but "{word}" came.')
+        key, equals, value = word[2:].partition("=")
+        if not equals:
+            value = rest.pop(0) if rest and not rest[0].startswith("--") else "true"
+        found.append((key.replace("-", "_"), value))
+    return found
+
+
+def _parser(names: Mapping[str, str]) -> ArgumentParser:
+    parser = ArgumentParser(prog="auglabel train RECIPE", exit_on_error=False, add_help=False)
+    parser.add_class_arguments(Training)
+    for section, menu in MENUS.items():
+        parser.add_argument(f"--{section}.name", default=names[section], type=str, help="which one")
+        call = menu.find(names[section])
+        takes = set(inspect.signature(call).parameters)
+        add = parser.add_class_arguments if inspect.isclass(call) else parser.add_function_arguments
+        add(call, section, skip=set(takes & menu.given), fail_untyped=False)
+    for section, call in PLAIN.items():
+        add = parser.add_class_arguments if inspect.isclass(call) else parser.add_function_arguments
+        add(call, section, skip=GIVEN_TO_PLAIN.get(section, set()), fail_untyped=False)
+    return parser

@@ -1,0 +1,164 @@
+"""Measure a trained network: accuracy and calibration, with intervals, and with its temperature fitted."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from auglabel import metrics
+from auglabel.calibration import Calibration
+from auglabel.data.source import Source
+from auglabel.lab import feed
+from auglabel.lab.bootstrap import Figure, bootstrapped, interval, resampled
+from auglabel.lab.conditions import Condition
+from auglabel.lab.seeding import generator_for
+from auglabel.modes import evaluating
+from auglabel.scaling import TemperatureScaling
+
+STREAMING = ("accuracy", "confidence", "ece", "debiased_ece", "max_ce", "nll", "brier")
+WHOLE: dict[str, Callable[[Tensor, Tensor], float]] = {
+    "equal_mass_ece": metrics.equal_mass_ece,
+    "classwise_ece": metrics.classwise_ece,
+    "aurc": metrics.aurc,
+}
+WHOLE_RESAMPLES = 100  # each is computed anew; and only where there is no severity, since those are many
+
+
+@dataclass(frozen=True)
+class Row:
+    """What a network reaches on one condition, as it is and with its temperature fitted."""
+
+    on: str
+    severity: int | None
+    count: int
+    figures: dict[str, Figure]
+    scaled: dict[str, Figure] | None
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """All rows, and the temperature of lowest NLL on the validation images."""
+
+    rows: list[Row]
+    temperature: float | None
+    notes: list[str] = field(default_factory=list)
+
+    def means(self) -> list[dict[str, Any]]:
+        """Per corruption, and over all (type, severity) pairs: the plain mean of each metric."""
+        graded = [row for row in self.rows if row.severity is not None]
+        groups = {
+            name: [row for row in graded if row.on == name] for name in dict.fromkeys(r.on for r in graded)
+        }
+        groups |= {"corrupted": graded} if graded else {}
+        return [
+            {
+                "on": name,
+                "pairs": len(rows),
+                "figures": _mean([row.figures for row in rows]),
+                "scaled": _mean([row.scaled for row in rows if row.scaled is not None]),
+            }
+            for name, rows in groups.items()
+        ]
+
+
+def _mean(parts: Sequence[dict[str, Figure]]) -> dict[str, float]:
+    names = parts[0] if parts else ()
+    return {name: statistics.fmean(part[name].value for part in parts) for name in names}
+
+
+def evaluate(
+    model: nn.Module,
+    test: Source,
+    validation: Source,
+    rows: Sequence[Condition],
+    *,
+    seed: int = 0,
+    images: int | None = None,
+    batch_size: int = 250,
+    resamples: int = 1000,
+    bins: int = 15,
+    workers: int = 0,
+    told: Callable[[str], None] = lambda line: None,
+) -> Evaluation:
+    """Measure `model`, whose device is used, on each condition of the test images.
+
+    `images` takes that many of them, drawn once and the same for every condition. The temperature comes
+    from the clean validation images alone.
+    """
+    if len(test) == 0:
+        raise ValueError("there are no test images to measure on.")
+    chosen = torch.arange(len(test))
+    if images is not None and images < len(test):
+        chosen = torch.randperm(len(test), generator=generator_for(seed, "images"))[:images].sort().values
+    scaling, notes = _fit(model, validation, seed, batch_size, workers)
+    measured = []
+    for condition in rows:
+        told(f"{condition.on}{'' if condition.severity is None else f', severity {condition.severity}'}")
+        logits = predict(model, test, chosen, condition, seed, batch_size, workers)
+        labels = test.labels[chosen]
+        whole = WHOLE_RESAMPLES if resamples and condition.severity is None else 0
+        read = partial(figures, labels=labels, resamples=resamples, whole=whole, bins=bins, seed=seed)
+        scaled = None if scaling is None else read(scaling(logits))
+        measured.append(Row(condition.on, condition.severity, len(labels), read(logits), scaled))
+    return Evaluation(measured, None if scaling is None else float(scaling.temperature), notes)
+
+
+def _fit(
+    model: nn.Module, validation: Source, seed: int, batch_size: int, workers: int
+) -> tuple[TemperatureScaling | None, list[str]]:
+    if len(validation) == 0:
+        return None, ["There are no validation images, so no temperature was fitted."]
+    clean = Condition("clean", lambda model, images, labels, generator: images)
+    logits = predict(model, validation, torch.arange(len(validation)), clean, seed, batch_size, workers)
+    try:
+        return TemperatureScaling().fit(logits, validation.labels), []
+    except ValueError as error:
+        return None, [f"No temperature was fitted: {error}"]
+
+
+def predict(
+    model: nn.Module,
+    source: Source,
+    rows: Tensor,
+    condition: Condition,
+    seed: int,
+    batch_size: int,
+    workers: int,
+) -> Tensor:
+    """Logits (N, K), on the CPU, of the model on `rows` of `source` under a condition."""
+
+    def each() -> Iterator[Tensor]:
+        device = next((p.device for p in model.parameters()), torch.device("cpu"))
+        parts = list(rows.split(batch_size))
+        for number, (images, labels) in enumerate(feed.batches(source, parts, workers=workers)):
+            purpose = f"{condition.on}/{condition.severity}"
+            pixels = images.to(device).float() / 255
+            moved = condition.move(model, pixels, labels.to(device), generator_for(seed, purpose, number))
+            with evaluating(model), torch.no_grad():
+                yield model(moved).float().cpu()
+
+    return torch.cat(list(each()))
+
+
+def figures(
+    logits: Tensor, labels: Tensor, resamples: int, whole: int, bins: int, seed: int
+) -> dict[str, Figure]:
+    """Every metric of these predictions; `resamples` for those that stream, `whole` for the others."""
+    seen = Calibration(bins=bins)
+    seen.update_logits(logits, labels)
+    generator = generator_for(seed, "bootstrap")
+    found = {name: Figure(float(getattr(seen, name)), math.nan, math.nan) for name in STREAMING}
+    if resamples:
+        again = resampled(logits, labels, resamples, bins, generator)
+        found = {name: interval(found[name].value, getattr(again, name)) for name in STREAMING}
+    probs = logits.double().softmax(dim=1)
+    return found | {
+        name: bootstrapped(metric, probs, labels, whole, generator) for name, metric in WHOLE.items()
+    }

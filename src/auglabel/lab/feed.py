@@ -1,0 +1,57 @@
+"""Batches of a source for one process, in an order that the seed alone decides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
+
+from auglabel.data.source import Source
+
+Batch = tuple[Tensor, Tensor]  # (B, C, H, W) uint8, (B,) int64
+
+
+def batches(
+    source: Source, rows: Sequence[Tensor], *, draw: int | None = None, workers: int = 0
+) -> Iterator[Batch]:
+    """The images and labels of each of `rows`; worker processes decode ahead where that is work."""
+    if source.streams and workers:
+        asked = _Rows(source, draw)
+        yield from DataLoader(
+            asked,
+            batch_sampler=[row.tolist() for row in rows],
+            num_workers=workers,
+            collate_fn=_as_it_is,
+            pin_memory=torch.cuda.is_available(),
+        )
+        return
+    for some in rows:
+        yield source.fetch(some, draw), source.labels[some]
+
+
+def in_turn(source: Source, batch_size: int, rank: int = 0, world: int = 1) -> list[Tensor]:
+    """This rank's share of all rows, in order, without padding."""
+    return list(torch.arange(rank, len(source), world).split(batch_size))
+
+
+def shuffled(count: int, batch_size: int, generator: torch.Generator, world: int = 1) -> list[Tensor]:
+    """All rows in random order, in batches over all ranks; a last one with less than a row each is left."""
+    order = torch.randperm(count, generator=generator)
+    return [rows for rows in order.split(batch_size) if len(rows) >= world]
+
+
+class _Rows(Dataset[Batch]):
+    def __init__(self, source: Source, draw: int | None) -> None:
+        self.source = source
+        self.draw = draw
+
+    def __getitems__(self, rows: list[int]) -> Batch:
+        some = torch.tensor(rows)
+        return self.source.fetch(some, self.draw), self.source.labels[some]
+
+
+def _as_it_is(batch: Any) -> Any:
+    return batch

@@ -1,0 +1,305 @@
+"""The training loop: a step is decided by the weights, the seed and the step's number alone.
+
+Nothing random is carried from one step to the next, so a run that stops anywhere goes on bit for bit from
+its last checkpoint, with any number of worker processes.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from accelerate import Accelerator
+from accelerate.state import AcceleratorState
+from torch import Tensor, nn
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+
+from auglabel.augment.clean import Clean
+from auglabel.calibration import Calibration
+from auglabel.data.source import DataSet
+from auglabel.data.split import Parts
+from auglabel.lab import feed
+from auglabel.lab.build import highest_rate, model_for, optimizer_for
+from auglabel.lab.catalogue import AUGMENTATIONS, LOSSES, labels_for
+from auglabel.lab.checkpoint import Checkpoint
+from auglabel.lab.recipe import Recipe
+from auglabel.lab.schedules import SCHEDULES
+from auglabel.lab.seeding import generator_for, seed_for
+from auglabel.labels import TablePolicy
+from auglabel.measure import calibrate, measure
+from auglabel.view import View
+
+LOOK = 10  # steps between looks at the losses: each look makes an accelerator wait
+PRECISION = {"float32": "no", "bf16": "bf16", "fp16": "fp16"}
+
+
+class Diverged(ValueError):
+    """The loss is no longer a number."""
+
+
+@dataclass
+class State:
+    """Where a run is."""
+
+    epoch: int = 0  # finished
+    batch: int = 0  # finished in the epoch after those
+    loss: float = 0.0  # sum over the images of that epoch so far
+    images: int = 0
+    best: float = math.inf  # validation NLL
+    training: float = 0.0  # seconds, in all
+    calibrating: float = 0.0
+
+
+class Trainer:
+    """One run: its network, labels, optimiser and place. `epochs()` trains."""
+
+    def __init__(
+        self, recipe: Recipe, data: DataSet, parts: Parts, *, device: str = "auto", workers: int = 0
+    ):
+        self.recipe, self.parts, self.workers = recipe, parts, workers
+        self.seed = recipe.training.seed
+        self.accelerator = accelerator_for(recipe, device)
+        self.rank, self.world = self.accelerator.process_index, self.accelerator.num_processes
+        self.device = self.accelerator.device
+        self.state = State()
+        self.augment = AUGMENTATIONS[recipe.augment.name](**recipe.augment.options)
+        self.prepare = Clean(**recipe.prepare)
+        self.policy = labels_for(
+            recipe.labels.name, len(data.classes), self.augment.grid, **recipe.labels.options
+        ).to(self.device)
+        self.memory = Calibration(len(self.augment.grid), recipe.calibrate.bins)
+        self.plain = model_for(recipe, data).to(self.device)
+        optimizer = optimizer_for(recipe, self.plain)
+        self.average = averaged(self.plain, recipe.training.ema)
+        if recipe.engine.compile:
+            self.plain.compile()
+        self.model, self.optimizer = self.accelerator.prepare(self.plain, optimizer)
+        if len(parts.train) < max(self.world, 2):
+            raise ValueError(f"training needs at least 2 images, but the split leaves {len(parts.train)}.")
+        self.per_epoch = len(self._order(0))
+        self.steps = self.per_epoch * recipe.training.epochs
+        self.recent: list[Tensor] = []
+
+    @property
+    def step(self) -> int:
+        """Steps finished."""
+        return self.state.epoch * self.per_epoch + self.state.batch
+
+    @property
+    def measured(self) -> nn.Module:
+        """The network that is measured and kept: the averaged one, if there is one."""
+        return self.plain if self.average is None else self.average.module
+
+    def epoch(self, stop: Callable[[int], bool]) -> Iterator[int]:
+        """Train to the end of the epoch, or until `stop(step)`; yields the images of each step."""
+        order, number = self._order(self.state.epoch), self.state.epoch
+        shares = [rows[self.rank :: self.world] for rows in order[self.state.batch :]]
+        draw = seed_for(self.seed, "crop", number)
+        loaded = feed.batches(self.parts.train, shares, draw=draw, workers=self.workers)
+        self.model.train()
+        for rows in order[self.state.batch :]:
+            if stop(self.step):
+                return
+            start = time.perf_counter()
+            images, labels = next(loaded)
+            self._step(images.to(self.device), labels.to(self.device), len(rows))
+            self.state.batch += 1
+            self.state.training += time.perf_counter() - start
+            if len(self.recent) >= LOOK:
+                self.look()
+            yield len(rows)
+
+    def _order(self, epoch: int) -> list[Tensor]:
+        generator = generator_for(self.seed, "order", epoch)
+        size = self.recipe.training.batch_size
+        return feed.shuffled(len(self.parts.train), size, generator, self.world)
+
+    def _step(self, images: Tensor, labels: Tensor, whole: int) -> None:
+        """One step on this rank's part of a batch of `whole` images."""
+        torch.manual_seed(seed_for(self.seed, "network", self.step, self.rank))  # dropout and the like
+        generator = generator_for(self.seed, "augment", self.step, self.rank)
+        images = self.prepare(images, labels, generator=generator).images
+
+        def augmented() -> View:
+            return self.augment(images, labels, self.plain, dtype=torch.float32, generator=generator)
+
+        view = augmented()
+        rate = SCHEDULES[self.recipe.schedule.name](self.step, self.steps, **self.recipe.schedule.options)
+        for group in self.optimizer.param_groups:
+            group["lr"] = highest_rate(self.recipe) * rate
+        with self.accelerator.autocast():
+            loss = LOSSES[self.recipe.training.loss](self.model, images, view, self.policy, augmented)
+        weight = len(images) * self.world / whole  # ranks are averaged; a larger share counts for more
+        self.optimizer.zero_grad()
+        self.accelerator.backward(loss * weight if self.world > 1 else loss)
+        if self.recipe.optimizer.clip is not None:
+            self.accelerator.clip_grad_norm_(self.model.parameters(), self.recipe.optimizer.clip)
+        self.optimizer.step()
+        if self.average is not None:
+            self.average.update_parameters(self.plain)
+        self.recent.append(loss.detach() * len(images))
+        self.state.images += len(images)
+
+    def look(self) -> None:
+        """Add up the losses of the last steps; stop if one of them is no number."""
+        if not self.recent:
+            return
+        losses = torch.stack(self.recent).double().cpu()
+        first = self.step - len(losses)
+        self.recent = []
+        if not losses.isfinite().all():
+            where = first + int((~losses.isfinite()).nonzero()[0]) + 1
+            raise Diverged(
+                f"the loss is {losses[where - first - 1]:g} at step {where}. "
+                "Try a lower --optimizer.learning_rate or --optimizer.clip 1."
+            )
+        for loss in losses.tolist():
+            self.state.loss += loss
+
+    @torch.no_grad()
+    def end_epoch(self) -> dict[str, Any]:
+        """Update the labels and measure the validation images; what there is to say of the epoch."""
+        self.look()
+        self._agree()
+        calibrating = self._calibrate() if self.policy.adaptive else 0.0
+        start = time.perf_counter()
+        seen = self.measure_validation()
+        validating = time.perf_counter() - start
+        loss, images = self.total(self.state.loss, self.state.images)
+        self.state.calibrating += calibrating
+        record = {
+            "epoch": self.state.epoch + 1,
+            "step": self.step,
+            "learning_rate": self.optimizer.param_groups[0]["lr"],
+            "loss": loss / images,
+            **({"validation": seen} if seen else {}),
+            **({"confidence": spread} if (spread := self._spread()) else {}),
+            "seconds": {"calibrating": calibrating, "validating": validating},
+        }
+        self.state.epoch, self.state.batch, self.state.loss, self.state.images = (
+            self.state.epoch + 1,
+            0,
+            0.0,
+            0,
+        )
+        return record
+
+    def _calibrate(self) -> float:
+        """Measure every bucket on this rank's part of the validation images; move the table; the seconds."""
+        start, how, turn = time.perf_counter(), self.recipe.calibrate, self.state.epoch
+        seen = calibrate(
+            self.measured,
+            self.augment,
+            self.validation_batches(),
+            visits=None if how.visits is None else min(how.visits, len(self.augment.grid)),
+            turn=turn,
+            bins=how.bins,
+            generator=generator_for(self.seed, "calibrate", turn, self.rank),
+        )
+        self.memory.sums.mul_(how.memory).add_(seen.sums)
+        self.policy.update(self.memory)
+        return time.perf_counter() - start
+
+    def validation_batches(self) -> Iterator[feed.Batch]:
+        rows = feed.in_turn(self.parts.validation, self.recipe.calibrate.batch_size, self.rank, self.world)
+        return feed.batches(self.parts.validation, rows, workers=self.workers)
+
+    def measure_validation(self) -> dict[str, float]:
+        """Accuracy and calibration on the validation images as they are; nothing if there are none."""
+        if len(self.parts.validation) == 0:
+            return {}
+        seen = measure(self.measured, self._validation_views(), bins=self.recipe.calibrate.bins)
+        names = ("accuracy", "confidence", "ece", "debiased_ece", "nll", "brier")
+        return {"count": int(seen.count), **{name: float(getattr(seen, name)) for name in names}}
+
+    def _validation_views(self) -> Iterator[View]:
+        for images, labels in self.validation_batches():
+            images, labels = images.to(self.device), labels.to(self.device)
+            yield View(images, labels, torch.zeros_like(labels), torch.zeros(len(labels), device=self.device))
+
+    def table(self) -> Tensor | None:
+        """The label confidence per bucket, where the policy has one."""
+        return self.policy.table.detach().cpu() if isinstance(self.policy, TablePolicy) else None
+
+    def _spread(self) -> dict[str, float] | None:
+        table = self.table()
+        if table is None:
+            return None
+        return {"mean": table.mean().item(), "lowest": table.min().item(), "highest": table.max().item()}
+
+    def total(self, *values: float) -> list[float]:
+        """Each value summed over ranks."""
+        total = torch.tensor(values, dtype=torch.float64, device=self.device)
+        return list(self.accelerator.reduce(total, "sum").tolist())
+
+    def _agree(self) -> None:
+        """Average over ranks what each keeps for itself: running statistics."""
+        if self.world == 1:
+            return
+        for module in [self.plain] if self.average is None else [self.plain, self.average.module]:
+            for buffer in module.buffers():
+                if buffer.is_floating_point():
+                    dist.all_reduce(buffer)
+                    buffer /= self.world
+
+    def checkpoint(self) -> Checkpoint:
+        """Everything that decides what comes next."""
+        self.look()
+        self._agree()
+        loss, images = self.total(self.state.loss, self.state.images)
+        facts = asdict(self.state) | {"loss": loss, "images": int(images), "processes": self.world}
+        tensors = {f"model.{name}": value for name, value in self.plain.state_dict().items()}
+        if self.average is not None:
+            tensors |= {f"average.{name}": value for name, value in self.average.state_dict().items()}
+        tensors |= {f"policy.{name}": value for name, value in self.policy.state_dict().items()}
+        tensors |= {"memory": self.memory.sums}
+        for name, parameter in self.plain.named_parameters():
+            if (momentum := self.optimizer.state[parameter].get("momentum_buffer")) is not None:
+                tensors[f"momentum.{name}"] = momentum
+        if self.accelerator.scaler is not None:
+            facts["scaler"] = self.accelerator.scaler.state_dict()
+        return Checkpoint(tensors, facts)
+
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Take up where `checkpoint` was made."""
+        tensors, facts = dict(checkpoint.tensors), dict(checkpoint.facts)
+        if facts.pop("processes") != self.world and facts["batch"]:
+            raise ValueError("a run stopped inside an epoch goes on with as many processes as it had.")
+        if (scaler := facts.pop("scaler", None)) is not None and self.accelerator.scaler is not None:
+            self.accelerator.scaler.load_state_dict(scaler)
+        self.plain.load_state_dict(part_of(tensors, "model"))
+        if self.average is not None:
+            self.average.load_state_dict(part_of(tensors, "average"))
+        self.policy.load_state_dict(part_of(tensors, "policy"))
+        self.memory.sums.copy_(tensors["memory"])
+        momenta = part_of(tensors, "momentum")
+        for name, parameter in self.plain.named_parameters():
+            if name in momenta:
+                self.optimizer.state[parameter]["momentum_buffer"] = torch.empty_like(parameter).copy_(
+                    momenta[name]
+                )
+        self.state = State(**facts)
+        if self.rank > 0:
+            self.state.loss, self.state.images = 0.0, 0  # rank 0 holds the sum
+
+
+def part_of(tensors: dict[str, Tensor], part: str) -> dict[str, Tensor]:
+    """The tensors of one part of a checkpoint, under their own names."""
+    return {n.removeprefix(f"{part}."): t for n, t in tensors.items() if n.startswith(f"{part}.")}
+
+
+def averaged(model: nn.Module, decay: float) -> AveragedModel | None:
+    if not decay:
+        return None
+    return AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(decay), use_buffers=True)
+
+
+def accelerator_for(recipe: Recipe, device: str) -> Accelerator:
+    AcceleratorState._reset_state()  # a run before this one may have had another precision
+    torch.backends.cudnn.deterministic = True
+    return Accelerator(cpu=device == "cpu", mixed_precision=PRECISION[recipe.engine.precision])

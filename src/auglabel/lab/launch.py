@@ -1,0 +1,88 @@
+"""Several training processes on this machine: the same command, once per rank."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import closing
+
+
+def launch(words: Sequence[str], processes: int, port: int | None) -> int:
+    """Run `auglabel train` with `words` in each of `processes`; the first one that fails ends them all."""
+    meeting = _free(port)
+    command = [sys.executable, "-m", "auglabel.cli", "train", *_alone(words)]
+    ranks = [
+        subprocess.Popen(command, env=_environment(rank, processes, meeting)) for rank in range(processes)
+    ]
+    try:
+        return _wait(ranks)
+    except KeyboardInterrupt:  # the terminal has told the ranks as well
+        codes = [rank.wait() for rank in ranks]
+        return max(codes, key=abs)
+    finally:
+        for rank in ranks:
+            if rank.poll() is None:
+                rank.kill()
+
+
+def _wait(ranks: Sequence[subprocess.Popen[bytes]]) -> int:
+    while any(rank.poll() is None for rank in ranks):
+        failed = [rank for rank in ranks if rank.poll()]
+        if failed:
+            time.sleep(1)  # the others may be about to say why
+            for rank in ranks:
+                if rank.poll() is None:
+                    rank.terminate()
+            code = failed[0].returncode
+            if code < 0:
+                number = ranks.index(failed[0])
+                raise OSError(f"process {number} of {len(ranks)} was killed ({signal.Signals(-code).name}).")
+            return code
+        time.sleep(0.1)
+    return max((rank.returncode for rank in ranks), key=abs)
+
+
+def _alone(words: Sequence[str]) -> list[str]:
+    """The words without those that are for us."""
+    kept, skip = [], False
+    for word in words:
+        if skip and not word.startswith("--"):
+            skip = False
+            continue
+        ours = word.partition("=")[0] in ("--processes", "--port")
+        skip = ours and "=" not in word
+        if not ours:
+            kept.append(word)
+    return kept
+
+
+def _free(port: int | None) -> int:
+    """A port to meet at: the one asked for, if nobody is there, or any."""
+    with closing(socket.socket()) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port or 0))
+        except (OSError, OverflowError) as error:
+            raise OSError(
+                f"--port {port} cannot be used ({error}); without it a free one is taken."
+            ) from None
+        return int(probe.getsockname()[1])
+
+
+def _environment(rank: int, processes: int, port: int) -> dict[str, str]:
+    threads = max(1, (os.cpu_count() or 1) // processes)
+    return {
+        **os.environ,
+        "RANK": str(rank),
+        "LOCAL_RANK": str(rank),
+        "WORLD_SIZE": str(processes),
+        "LOCAL_WORLD_SIZE": str(processes),
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+        "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", str(threads)),
+    }

@@ -1,0 +1,177 @@
+"""`auglabel eval`: load a network, measure it, keep and print what came out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from rich.console import Console
+from torch import Tensor, nn
+
+from auglabel import __version__
+from auglabel.checks import require_whole
+from auglabel.data.source import DataSet
+from auglabel.data.split import Parts
+from auglabel.lab.build import data_for, model_for
+from auglabel.lab.checkpoint import load_checkpoint, load_weights
+from auglabel.lab.conditions import Attack, conditions
+from auglabel.lab.draft import read_recipe
+from auglabel.lab.evaluate import evaluate
+from auglabel.lab.files import write_json, write_text
+from auglabel.lab.fit import part_of
+from auglabel.lab.recipe import Recipe
+from auglabel.lab.results import as_csv, as_json, as_table
+from auglabel.lab.rundir import Run
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What to measure, and where the results go"""
+
+    on: str = "clean"
+    """clean, pgd, foolbox:NAME, module:function; several with commas between"""
+    checkpoint: Literal["last", "best"] = "last"
+    """which weights of a run; the best had the lowest validation NLL"""
+    weights: str | None = None
+    """safetensors file with the weights of --model, for a network that no run here trained"""
+    images: int | None = None
+    """how many test images to use; all of them if not given"""
+    resamples: int = 1000
+    """of the bootstrap; 0 for no intervals"""
+    batch_size: int = 250
+    """images at a time"""
+    workers: int = 0
+    """processes that decode images ahead"""
+    out: str | None = None
+    """directory for the results; RUN/eval if not given"""
+
+    def __post_init__(self) -> None:
+        require_whole("resamples", self.resamples, 0)
+        require_whole("batch_size", self.batch_size, 1)
+        require_whole("workers", self.workers, 0)
+        if self.images is not None:
+            require_whole("images", self.images, 1)
+
+
+def evaluate_run(run: Run, how: Measured, attack: Attack, words: Sequence[str]) -> None:
+    """Measure a run's last or best weights on its test images; results go into the run."""
+    recipe = read_recipe(str(run.recipe_file), words)
+    if differences := [line for line in run.recipe().differences(recipe) if not line.startswith("data.")]:
+        raise ValueError(f"a run is measured as it was trained, but {'; '.join(differences)} was asked for.")
+    data, parts = data_for(recipe)
+    _require_same_data(run, data, parts)
+    weights, about = run_weights(run, how.checkpoint)
+    model = model_for(recipe, data)
+    _load(model, weights, str(run.path))
+    out = Path(how.out) if how.out else run.path / "eval"
+    _measure(model, recipe, data, parts, how, attack, {"run": str(run.path), **about}, out)
+
+
+def run_weights(run: Run, which: str = "last") -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """The weights to measure of a run, averaged ones if it has them, and which they are."""
+    checkpoint = load_checkpoint(run.best_file) if which == "best" else run.last()
+    if checkpoint is None:
+        raise ValueError(f"{run.path} has no checkpoint yet: auglabel train --resume --out {run.path}.")
+    average = part_of(checkpoint.tensors, "average.module")
+    about = {"checkpoint": which, "epoch": checkpoint.facts["epoch"]}
+    return average or part_of(checkpoint.tensors, "model"), about | {"averaged": bool(average)}
+
+
+def evaluate_network(recipe: Recipe, how: Measured, attack: Attack) -> None:
+    """Measure a network that no run here trained."""
+    assert how.weights is not None
+    data, parts = data_for(recipe)
+    model = model_for(recipe, data)
+    _load(model, load_weights(Path(how.weights)), how.weights)
+    about = {"model": recipe.model.name, "weights": how.weights}
+    _measure(model, recipe, data, parts, how, attack, about, Path(how.out or "eval"), foreign=True)
+
+
+def _measure(
+    model: nn.Module,
+    recipe: Recipe,
+    data: DataSet,
+    parts: Parts,
+    how: Measured,
+    attack: Attack,
+    about: dict[str, Any],
+    out: Path,
+    foreign: bool = False,
+) -> None:
+    console = Console(highlight=False)
+    asked = conditions([name.strip() for name in how.on.split(",")], attack)
+    if torch.cuda.is_available():
+        model.to("cuda")
+    with console.status("measuring") as status:
+        evaluation = evaluate(
+            model,
+            parts.test,
+            parts.validation,
+            asked,
+            seed=recipe.training.seed,
+            images=how.images,
+            batch_size=how.batch_size,
+            resamples=how.resamples,
+            bins=recipe.calibrate.bins,
+            workers=how.workers,
+            told=lambda line: status.update(f"measuring {line}"),
+        )
+    if foreign and evaluation.temperature is not None:
+        evaluation.notes.append(
+            "The temperature was fitted on images cut from the training part, which this network may know."
+        )
+    about = {
+        "auglabel": __version__,
+        **about,
+        "data": {"name": data.name, "checksum": data.checksum, "notes": list(data.notes)},
+        "seed": recipe.training.seed,
+        "resamples": how.resamples,
+        "attack": vars(attack) if any(name != "clean" for name in how.on.split(",")) else None,
+    }
+    out.mkdir(parents=True, exist_ok=True)
+    name = "-".join(word.replace(":", ".") for word in how.on.replace(" ", "").split(","))
+    write_json(out / f"{name}.json", as_json(evaluation, about))
+    write_text(out / f"{name}.csv", as_csv(evaluation))
+    title = str(about.get("run") or about.get("model"))
+    console.print(as_table(evaluation, title))
+    for note in evaluation.notes:
+        console.print(note, markup=False)
+    console.print(f"wrote {out / name}.json and .csv", markup=False)
+
+
+def _load(model: nn.Module, weights: dict[str, Tensor], where: str) -> None:
+    """Put `weights` into `model`; a network inside our Normalize takes its own names."""
+    ours = model.state_dict()
+    if weights.keys() != ours.keys() and {f"net.{name}" for name in weights} <= ours.keys():
+        weights = {f"net.{name}": value for name, value in weights.items()}
+    if "normalize.mean" in ours and "normalize.mean" not in weights:  # published weights have no such layer
+        weights = {**{name: ours[name] for name in ("normalize.mean", "normalize.std")}, **weights}
+    missing, extra = sorted(ours.keys() - weights.keys()), sorted(weights.keys() - ours.keys())
+    shapes = [name for name in ours.keys() & weights.keys() if ours[name].shape != weights[name].shape]
+    if missing or extra or shapes:
+        raise ValueError(
+            f"the weights in {where} are of another network: {len(missing)} missing"
+            f"{_first(missing)}, {len(extra)} unknown{_first(extra)}, {len(shapes)} of another "
+            f"shape{_first(sorted(shapes))}."
+        )
+    model.load_state_dict(weights)
+
+
+def _first(names: list[str]) -> str:
+    return f" ({names[0]})" if names else ""
+
+
+def _require_same_data(run: Run, data: DataSet, parts: Parts) -> None:
+    """The test images of a run are those it was begun with, none of which it has trained on."""
+    known = run.facts().get("data", {}).get("checksum")
+    if known is not None and known != data.checksum:
+        raise ValueError(
+            f"{run.path} was trained with other images: their checksum was {known[:12]}..., but that of "
+            f"{data.name} is {data.checksum[:12]}...."
+        )
+    rows = run.split_rows() if run.split_file.exists() else {}
+    if any(not torch.equal(rows[name], getattr(parts, name).rows) for name in rows):
+        raise ValueError(f"{run.path} was trained with another split than its recipe makes now.")

@@ -1,0 +1,70 @@
+"""`auglabel preview` and `auglabel inspect`: pictures of what an augmentation does and labels become."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from PIL import Image
+from rich.console import Console
+
+from auglabel.lab.build import data_for, model_for
+from auglabel.lab.catalogue import AUGMENTATIONS
+from auglabel.lab.draft import read_recipe
+from auglabel.lab.files import write_whole
+from auglabel.lab.inspect import heat_map, history_chart, read_history, summary
+from auglabel.lab.measured import run_weights
+from auglabel.lab.preview import contact_sheet
+from auglabel.lab.rundir import Run
+
+SHOWN = 64  # training images to choose from
+
+
+def preview_recipe(name: str | None, words: Sequence[str], out: str | None) -> Path:
+    """A contact sheet of a recipe's augmentation, with the confidences of a run if `name` is one."""
+    recipe = read_recipe(name, words)
+    run = Run(Path(name)) if name is not None and Run(Path(name)).exists() else None
+    data, parts = data_for(recipe)
+    augment = AUGMENTATIONS[recipe.augment.name](**recipe.augment.options)
+    model, table = model_for(recipe, data), None
+    if run is not None:
+        model.load_state_dict(run_weights(run)[0])
+        if run.tables_file.exists():
+            _, learned = read_history(run.tables_file)[-1]
+            table = torch.tensor([value for kind in augment.grid.kinds for value in learned[kind]])
+    rows = torch.arange(min(SHOWN, len(parts.train)))
+    sheet = contact_sheet(
+        augment,
+        parts.train.fetch(rows),
+        parts.train.labels[rows],
+        data.classes,
+        table=table,
+        model=model,
+        seed=recipe.training.seed,
+    )
+    return _write(sheet, Path(out) if out else run.path / "preview.png" if run else Path("preview.png"))
+
+
+def inspect_run(run: Run, out: str | None, console: Console) -> Path:
+    """Print how a run's labels moved, and draw it."""
+    if not run.exists():
+        raise FileNotFoundError(f"{run.path} is not a run: it has no recipe.yaml.")
+    if not run.tables_file.exists():
+        labels = run.recipe().labels.name
+        raise ValueError(f"{run.path} has no table yet: {labels} labels learn none, or no epoch is done.")
+    history = read_history(run.tables_file)
+    epoch, last = history[-1]
+    table = [value for row in last.values() for value in row]
+    levels = [len(row) for row in last.values()]
+    console.print(heat_map(list(last), levels, table, f"Label confidence after epoch {epoch}, %"))
+    console.print(summary(history))
+    return _write(history_chart(history), Path(out) if out else run.path / "inspect.png")
+
+
+def _write(picture: Image.Image, path: Path) -> Path:
+    if path.suffix.lower() != ".png":
+        raise ValueError(f"--out must be a .png file, but {path} came.")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, lambda partial: picture.save(partial, "PNG"))
+    return path

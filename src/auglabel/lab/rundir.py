@@ -1,0 +1,157 @@
+"""A run's directory: the recipe, what it ran with, what it measured, and its checkpoints."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from auglabel import __version__
+from auglabel.lab.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from auglabel.lab.draft import RecipeError, read_recipe
+from auglabel.lab.files import append_line, read_lines, write_json, write_text
+from auglabel.lab.recipe import Recipe
+
+TIMES = ("seconds", "images_per_second")  # what differs between two equal runs
+
+
+class Run:
+    """Paths and files of one run; nothing here trains."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.recipe_file = path / "recipe.yaml"
+        self.facts_file = path / "run.json"
+        self.split_file = path / "split.safetensors"
+        self.metrics_file = path / "metrics.jsonl"
+        self.tables_file = path / "tables.jsonl"
+        self.table_file = path / "table.json"
+        self.model_file = path / "model.safetensors"
+        self.checkpoints = path / "checkpoints"
+        self.best_file = self.checkpoints / "best.safetensors"
+
+    def exists(self) -> bool:
+        return self.recipe_file.is_file()
+
+    def require_free(self, recipe: Recipe, resume: bool) -> None:
+        """A directory where `recipe` can begin, or, to resume, one that holds that very recipe."""
+        if self.exists():
+            if not resume:
+                raise ValueError(
+                    f"{self.path} holds a run already: --resume continues it, --out names another place."
+                )
+            if differences := self.recipe().differences(recipe):
+                raise RecipeError(
+                    f"{self.path} was begun with another recipe and cannot go on with this one. "
+                    f"This one has {'; '.join(differences)}."
+                )
+            return
+        if self.path.exists() and (not self.path.is_dir() or any(self._foreign())):
+            raise ValueError(f"{self.path} is not an empty directory, nor a run: --out names another place.")
+
+    def begin(self, recipe: Recipe) -> None:
+        """Make the directory, unless it is there."""
+        self.checkpoints.mkdir(parents=True, exist_ok=True)
+        if not self.exists():
+            write_text(self.recipe_file, recipe.as_yaml())
+
+    def _foreign(self) -> Iterator[Path]:
+        """What a run that was stopped while it began would not leave behind."""
+        ours = {"checkpoints", ".lock"}
+        return (p for p in self.path.iterdir() if p.name not in ours and not p.name.endswith(".partial"))
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other processes from training here; the system lets go when this one ends, however."""
+        import fcntl
+
+        self.path.mkdir(parents=True, exist_ok=True)
+        with (self.path / ".lock").open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise OSError(f"another process is training in {self.path}.") from None
+            yield
+
+    def recipe(self) -> Recipe:
+        if not self.exists():
+            raise FileNotFoundError(f"{self.path} is not a run: it has no recipe.yaml.")
+        return read_recipe(str(self.recipe_file))
+
+    def facts(self) -> dict[str, Any]:
+        """What `record_facts` wrote; empty before that."""
+        if not self.facts_file.is_file():
+            return {}
+        try:
+            found = json.loads(self.facts_file.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise ValueError(f"{self.facts_file} is damaged: it is not JSON ({error}).") from None
+        return dict(found)
+
+    def record_facts(self, facts: Mapping[str, Any]) -> None:
+        versions = {
+            "auglabel": __version__,
+            "torch": torch.__version__,
+            "numpy": np.__version__,
+            "python": platform.python_version(),
+        }
+        write_json(self.facts_file, {"format": "auglabel run, version 1", "versions": versions, **facts})
+
+    def record_split(self, rows: Mapping[str, Tensor]) -> None:
+        save_checkpoint(self.split_file, dict(rows), {})
+
+    def split_rows(self) -> dict[str, Tensor]:
+        return load_checkpoint(self.split_file).tensors
+
+    def metrics(self) -> list[dict[str, Any]]:
+        return read_lines(self.metrics_file)
+
+    def record_epoch(self, record: Mapping[str, Any], table: Mapping[str, list[float]] | None) -> None:
+        if table is not None:
+            append_line(self.tables_file, {"epoch": record["epoch"], "confidence": table})
+        append_line(self.metrics_file, record)
+
+    def forget_after(self, epoch: int) -> None:
+        """Drop what was recorded after `epoch`: it will be computed again."""
+        for path in (self.metrics_file, self.tables_file):
+            if path.exists():
+                kept = [line for line in read_lines(path) if line["epoch"] <= epoch]
+                write_text(path, "".join(json.dumps(line) + "\n" for line in kept))
+
+    def save(self, step: int, checkpoint: Checkpoint, *, keep: int, best: bool) -> None:
+        """A checkpoint of `step`, the last `keep` of which stay, and the best one."""
+        path = self.checkpoints / f"step-{step:08d}.safetensors"
+        save_checkpoint(path, *checkpoint)
+        if best:
+            beside = self.checkpoints / f".best.{os.getpid()}.partial"
+            beside.unlink(missing_ok=True)
+            os.link(path, beside)  # the same file under a second name: nothing is copied
+            beside.replace(self.best_file)
+        for old in self.steps()[:-keep]:
+            old.unlink(missing_ok=True)
+        for torn in self.checkpoints.glob(".*.partial"):
+            torn.unlink(missing_ok=True)
+
+    def steps(self) -> list[Path]:
+        """The checkpoints kept, the oldest first."""
+        return sorted(self.checkpoints.glob("step-*.safetensors"))
+
+    def last(self) -> Checkpoint | None:
+        """The newest checkpoint that is whole."""
+        damaged: list[str] = []
+        for path in reversed(self.steps()):
+            try:
+                return load_checkpoint(path)
+            except ValueError as error:
+                damaged.append(str(error))
+        if damaged:
+            raise ValueError(f"{self.path} has no checkpoint that can be read: {damaged[0]}")
+        return None

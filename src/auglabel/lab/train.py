@@ -1,0 +1,230 @@
+"""Train one run into its directory: progress, checkpoints, trackers, and a clean end whatever happens."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any, Literal
+
+import torch
+from safetensors.torch import save_file
+
+from auglabel.checks import require_number, require_whole
+from auglabel.data.source import DataSet
+from auglabel.data.split import Parts
+from auglabel.lab.build import data_for
+from auglabel.lab.files import write_whole
+from auglabel.lab.fit import LOOK, Trainer
+from auglabel.lab.memory import keep_memory
+from auglabel.lab.progress import Progress
+from auglabel.lab.recipe import Recipe
+from auglabel.lab.rundir import Run
+from auglabel.lab.trackers import require_trackers, trackers_for
+from auglabel.tablefile import save_table
+
+
+@dataclass(frozen=True)
+class How:
+    """What changes nothing in the results"""
+
+    resume: bool = False
+    """go on with the run in --out, from its last checkpoint, or begin it"""
+    max_steps: int | None = None
+    """stop after this step, with a checkpoint; --resume goes on"""
+    keep: int = 2
+    """checkpoints to keep, beside the best one"""
+    save_minutes: float = 10.0
+    """save at least this often; every epoch is saved anyway"""
+    tracker: tuple[str, ...] = ("tensorboard",)
+    """where numbers go besides metrics.jsonl: tensorboard, wandb, mlflow, none"""
+    device: Literal["auto", "cpu"] = "auto"
+    """auto takes an accelerator if there is one"""
+    workers: int = 2
+    """processes that decode images ahead, for data that do not fit in memory"""
+
+    def __post_init__(self) -> None:
+        if self.max_steps is not None:
+            require_whole("max_steps", self.max_steps, 1)
+        require_whole("keep", self.keep, 1)
+        require_number("save_minutes", self.save_minutes, 0)
+        require_whole("workers", self.workers, 0)
+        require_trackers(self.tracker)
+
+
+def train(recipe: Recipe, out: Path, how: How) -> Run:
+    """Train `recipe` in the directory `out`, or go on there, and leave a run that `Run` can read.
+
+    Ctrl-C, SIGTERM and `max_steps` end it after the step under way, with a checkpoint of that step.
+    """
+    run, first = Run(out), int(os.environ.get("RANK", "0")) == 0
+    keep_memory()
+    run.require_free(recipe, how.resume)
+    data, parts = data_for(recipe)
+    with ExitStack() as stack:
+        trainer = Trainer(recipe, data, parts, device=how.device, workers=how.workers)
+        if first:
+            stack.enter_context(run.locked())
+            run.begin(recipe)
+            _record(run, recipe, data, parts, trainer)
+        trainer.accelerator.wait_for_everyone()
+        if (last := run.last()) is not None:
+            trainer.restore(last)
+        if first:
+            run.forget_after(trainer.state.epoch)
+        progress = stack.enter_context(Progress(trainer, run, data.notes, shown=first))
+        watchers = stack.enter_context(trackers_for(how.tracker if first else (), run, recipe))
+        signals = stack.enter_context(_signals())
+        saver = _Saver(trainer, run, how, first)
+        _train(trainer, run, how.max_steps, signals, saver, progress, watchers, first)
+        return run
+
+
+class _Saver:
+    """Writes checkpoints, on the first rank, and knows when one is due."""
+
+    def __init__(self, trainer: Trainer, run: Run, how: How, first: bool) -> None:
+        self.trainer, self.run, self.how, self.first = trainer, run, how, first
+        self.saved = time.monotonic()
+
+    @property
+    def due(self) -> bool:
+        return time.monotonic() - self.saved > 60 * self.how.save_minutes
+
+    def save(self, best: bool = False) -> None:
+        checkpoint = self.trainer.checkpoint()
+        if self.first:
+            self.run.save(self.trainer.step, checkpoint, keep=self.how.keep, best=best)
+        self.trainer.accelerator.wait_for_everyone()
+        self.saved = time.monotonic()
+
+
+def _train(
+    trainer: Trainer,
+    run: Run,
+    max_steps: int | None,
+    signals: list[int],
+    saver: _Saver,
+    progress: Progress,
+    watchers: list[Any],
+    first: bool,
+) -> None:
+    last = trainer.steps if max_steps is None else min(max_steps, trainer.steps)
+
+    def stop(step: int) -> bool:
+        return step >= last or _asked(trainer, step, bool(signals))
+
+    while trainer.state.epoch < trainer.recipe.training.epochs:
+        for images in trainer.epoch(stop):
+            progress.step(images)
+            if _asked(trainer, trainer.step, saver.due):
+                saver.save()
+        if trainer.state.batch < trainer.per_epoch:
+            saver.save()
+            progress.stopped(trainer.step, asked=not signals)
+            if signals:
+                raise KeyboardInterrupt
+            return
+        before = trainer.state.best
+        record = trainer.end_epoch()
+        record["images_per_second"] = progress.speed()
+        nll = record.get("validation", {}).get("nll", before)
+        trainer.state.best = min(before, nll)
+        if first:
+            run.record_epoch(record, _by_kind(trainer))
+            for watcher in watchers:
+                watcher.log(_flat(record), step=record["epoch"])
+        saver.save(best=nll < before or not run.best_file.exists())
+        progress.epoch(record)
+    if first:
+        _finish(trainer, run)
+    progress.finished()
+
+
+def _asked(trainer: Trainer, step: int, here: bool) -> bool:
+    """Whether this rank, or with several any, wants something; several ask each other now and then."""
+    if trainer.world == 1:
+        return here
+    return step % LOOK == 0 and trainer.total(float(here))[0] > 0
+
+
+def _record(run: Run, recipe: Recipe, data: DataSet, parts: Parts, trainer: Trainer) -> None:
+    """What the run works with; for one that goes on, see that its data are the same."""
+    known = run.facts().get("data", {}).get("checksum")
+    if known not in (None, data.checksum):
+        raise ValueError(
+            f"{run.path} was begun with other images: their checksum was {known[:12]}..., "
+            f"but that of {data.name} is now {data.checksum[:12]}...."
+        )
+    if known is not None:
+        return
+    rows = {name: getattr(parts, name).rows for name in ("train", "validation", "test")}
+    run.record_split(rows)
+    run.record_facts(
+        {
+            "seed": recipe.training.seed,
+            "data": {
+                "name": data.name,
+                "checksum": data.checksum,
+                "classes": list(data.classes),
+                "notes": list(data.notes),
+                "mean": list(data.mean),
+                "std": list(data.std),
+                "images": {name: len(part) for name, part in rows.items()},
+            },
+            "parameters": sum(p.numel() for p in trainer.plain.parameters()),
+            "measured": "averaged weights" if trainer.average is not None else "weights",
+            "processes": trainer.world,
+            "device": str(trainer.device),
+            "threads": torch.get_num_threads(),
+        }
+    )
+
+
+def _by_kind(trainer: Trainer) -> dict[str, list[float]] | None:
+    table, grid = trainer.table(), trainer.augment.grid
+    if table is None:
+        return None
+    parts = zip(grid.kinds, table.double().split(list(grid.levels)), strict=True)
+    return {kind: part.tolist() for kind, part in parts}
+
+
+def _finish(trainer: Trainer, run: Run) -> None:
+    """The weights alone, for use elsewhere, and the table that `labels: {name: table}` reads."""
+    weights = {n: t.detach().cpu().contiguous().clone() for n, t in trainer.measured.state_dict().items()}
+    write_whole(run.model_file, lambda partial: save_file(weights, partial))
+    if (table := trainer.table()) is not None:
+        save_table(run.table_file, table, trainer.augment.grid)
+
+
+def _flat(record: dict[str, Any], prefix: str = "") -> dict[str, float]:
+    flat: dict[str, float] = {}
+    for key, value in record.items():
+        flat |= _flat(value, f"{key}/") if isinstance(value, dict) else {f"{prefix}{key}": value}
+    return flat
+
+
+@contextmanager
+def _signals() -> Iterator[list[int]]:
+    """Signals to stop, gathered instead of acted upon; a second one interrupts at once."""
+    got: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        got.append(number)
+        if len(got) > 1:
+            raise KeyboardInterrupt
+
+    try:
+        before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    except ValueError:  # not the main thread: signals go elsewhere
+        before = {}
+    try:
+        yield got
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,236 @@
+"""What each command does with its words: flags of its own, the rest of them options of a recipe."""
+
+from __future__ import annotations
+
+from argparse import ArgumentError
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+from jsonargparse import ArgumentParser
+from rich.console import Console
+
+from auglabel.checks import require_whole
+from auglabel.lab import draft
+from auglabel.lab.catalogue import AUGMENTATIONS, DATASETS, LABELS, LOSSES, REGIMES, entry
+from auglabel.lab.conditions import Attack
+from auglabel.lab.measured import Measured, evaluate_network, evaluate_run
+from auglabel.lab.recipe import Recipe
+from auglabel.lab.rundir import Run
+from auglabel.lab.schedules import SCHEDULES
+from auglabel.lab.train import How
+from auglabel.models.by_name import MODELS
+
+Flags = TypeVar("Flags")
+
+
+@dataclass(frozen=True)
+class Where:
+    """Where a run goes and who computes it"""
+
+    out: str | None = None
+    """directory of the run; runs/RECIPE-SEED if not given"""
+    processes: int = 1
+    """processes on this machine; for several machines use torchrun"""
+    port: int | None = None
+    """for --processes: where they meet; a free one if not given"""
+
+    def __post_init__(self) -> None:
+        require_whole("processes", self.processes, 1)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Where the picture goes"""
+
+    out: str | None = None
+    """PNG file"""
+
+
+@dataclass(frozen=True)
+class DemoFlags:
+    """How much to train"""
+
+    seeds: int = 3
+    """runs per kind of label"""
+    epochs: int = 40
+    """epochs per run"""
+
+    def __post_init__(self) -> None:
+        require_whole("seeds", self.seeds, 1)
+        require_whole("epochs", self.epochs, 1)
+
+
+def run(verb: str, words: Sequence[str]) -> int:
+    """Do what `verb` says; the exit code."""
+    if "--help" in words or "-h" in words:
+        print(help_for(verb, [word for word in words if word not in ("--help", "-h")]))
+        return 0
+    result = VERBS[verb](list(words))
+    return result if isinstance(result, int) else 0
+
+
+def train(words: list[str]) -> int | None:
+    name, rest = _named(words)
+    where, rest = flags(Where, rest)
+    how, rest = flags(How, rest)
+    recipe = _recipe(name, rest, where.out if how.resume else None)
+    out = Path(where.out or f"runs/{Path(name or 'run').stem}-{recipe.training.seed}")
+    if where.processes > 1:
+        from auglabel.lab.launch import launch
+
+        return launch(words, where.processes, where.port)
+    from auglabel.lab.train import train as train_run
+
+    train_run(recipe, out, how)
+    return None
+
+
+def _recipe(name: str | None, words: list[str], begun: str | None) -> Recipe:
+    """The recipe asked for; that of the run to go on with if none is."""
+    if name is None and begun is not None and Run(Path(begun)).exists():
+        name = begun
+    if name is None and not words:
+        raise ValueError(
+            "which recipe? Give a .yaml file or a name: auglabel train cpu-cifar10. auglabel list recipes."
+        )
+    return draft.read_recipe(name, words)
+
+
+def evaluate(words: list[str]) -> None:
+    name, rest = _named(words)
+    how, rest = flags(Measured, rest)
+    attack, rest = flags(Attack, rest)
+    if name is not None and Run(Path(name)).exists():
+        evaluate_run(Run(Path(name)), how, attack, rest)
+    elif name is not None:
+        raise FileNotFoundError(f"{name} is not a run: it has no recipe.yaml.")
+    elif how.weights is None:
+        raise ValueError(
+            "what to measure? Give a run, or --model NAME --weights FILE.safetensors and --data."
+        )
+    else:
+        evaluate_network(draft.read_recipe(None, rest), how, attack)
+
+
+def preview(words: list[str]) -> None:
+    from auglabel.lab.pictures import preview_recipe
+
+    name, rest = _named(words)
+    shown, rest = flags(Shown, rest)
+    path = preview_recipe(name, rest, shown.out)
+    print(f"wrote {path}")
+
+
+def inspect(words: list[str]) -> None:
+    from auglabel.lab.pictures import inspect_run
+
+    name, rest = _named(words)
+    shown, rest = flags(Shown, rest)
+    _nothing_left(rest)
+    if name is None:
+        raise ValueError("which run? auglabel inspect runs/NAME.")
+    print(f"wrote {inspect_run(Run(Path(name)), shown.out, Console())}")
+
+
+def demo(words: list[str]) -> None:
+    from auglabel.lab.demo_show import demo as show
+
+    asked, rest = flags(DemoFlags, words)
+    _nothing_left(rest)
+    show(asked.seeds, asked.epochs)
+
+
+def list_names(words: list[str]) -> None:
+    name, rest = _named(words)
+    _nothing_left(rest)
+    chosen = [name] if name is not None else list(LISTS)
+    for each in chosen:
+        names = entry("list", LISTS, each)()
+        print("\n".join(names) if name is not None else f"{each}: {', '.join(names)}")
+
+
+LISTS: dict[str, Callable[[], list[str]]] = {
+    "recipes": draft.recipe_names,
+    "data": lambda: list(DATASETS),
+    "models": lambda: [*MODELS, "timm:NAME", "torchvision:NAME", "module:function"],
+    "augmentations": lambda: list(AUGMENTATIONS),
+    "labels": lambda: list(LABELS),
+    "losses": lambda: list(LOSSES),
+    "schedules": lambda: list(SCHEDULES),
+    "regimes": lambda: list(REGIMES),
+}
+
+VERBS: dict[str, Callable[[list[str]], int | None]] = {
+    "demo": demo,
+    "train": train,
+    "eval": evaluate,
+    "preview": preview,
+    "inspect": inspect,
+    "list": list_names,
+}
+FLAGS: dict[str, tuple[str, list[type]]] = {
+    "demo": ("", [DemoFlags]),
+    "train": ("[RECIPE]", [Where, How]),
+    "eval": ("RUN", [Measured, Attack]),
+    "preview": ("[RECIPE or RUN]", [Shown]),
+    "inspect": ("RUN", [Shown]),
+    "list": (f"[{' | '.join(LISTS)}]", []),
+}
+
+
+def help_for(verb: str, words: Sequence[str]) -> str:
+    """The verb's own flags, and for those that take a recipe its options."""
+    what, kinds = FLAGS[verb]
+    parser = ArgumentParser(exit_on_error=False, add_help=False)
+    for kind in kinds:
+        parser.add_class_arguments(kind)
+    options = " [--option value ...]" if kinds else ""
+    text = (
+        f"usage: auglabel {verb} {what}".rstrip()
+        + f"{options}\n\n{draft.without_files(parser.format_help())}"
+    )
+    if verb not in ("train", "preview"):
+        return text
+    name, rest = _named(list(words))
+    for kind in kinds:
+        _, rest = flags(kind, rest)
+    about = (
+        "Options of the recipe; each may stand in its file too. --regime NAME sets augment, labels and loss."
+    )
+    return f"{text}\n{about}\n\n{draft.help_text(name, rest)}"
+
+
+def flags(kind: type[Flags], words: list[str]) -> tuple[Flags, list[str]]:
+    """A verb's own flags out of `words`, and the words that are left."""
+    names = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+    pairs = draft.pairs(words)
+    parser = ArgumentParser(exit_on_error=False, add_help=False)
+    parser.add_class_arguments(kind)
+    own = [(key, _listed(kind, key, value)) for key, value in pairs if key in names]
+    try:
+        found = parser.parse_args([f"--{key}={value}" for key, value in own])
+    except ArgumentError as error:
+        raise draft.RecipeError(draft.explained(str(error), lambda key: f"--{key}: ")) from None
+    rest = [word for key, value in pairs if key not in names for word in (f"--{key}={value}",)]
+    try:
+        return kind(**found.as_dict()), rest
+    except (ValueError, TypeError) as error:
+        raise draft.RecipeError(f"--{error}" if str(error).startswith(tuple(names)) else str(error)) from None
+
+
+def _listed(kind: type, key: str, value: str) -> str:
+    """a,b for a flag that takes several, as [a,b]."""
+    several = isinstance(getattr(kind, key, None), tuple)
+    return f"[{value}]" if several and not value.startswith("[") else value
+
+
+def _named(words: list[str]) -> tuple[str | None, list[str]]:
+    """The name that comes first, if one does, and the rest."""
+    return (words[0], words[1:]) if words and not words[0].startswith("-") else (None, words)
+
+
+def _nothing_left(words: Sequence[Any]) -> None:
+    if words:
+        raise ValueError(f'there is no option "{str(words[0]).partition("=")[0]}"; --help lists them.')

@@ -1,0 +1,32 @@
+"""Networks for the tests to name as module:function."""
+
+from torch import nn
+
+
+def with_dropout(num_classes: int, rate: float = 0.5) -> nn.Module:
+    return nn.Sequential(nn.Flatten(), ToFloat(), nn.Dropout(rate), nn.Linear(28 * 28, num_classes))
+
+
+def without_norms(num_classes: int) -> nn.Module:
+    return nn.Sequential(
+        nn.Flatten(), ToFloat(), nn.Linear(28 * 28, 20), nn.Tanh(), nn.Linear(20, num_classes)
+    )
+
+
+def two_classes() -> nn.Module:
+    return nn.Sequential(nn.Flatten(), nn.Linear(28 * 28, 2))
+
+
+def wants_colour(num_classes: int) -> nn.Module:
+    return nn.Sequential(nn.Conv2d(3, num_classes, 28), nn.Flatten())
+
+
+def no_network(num_classes: int) -> int:
+    return num_classes
+
+
+class ToFloat(nn.Module):
+    """Bytes as pixels in [0, 1]."""
+
+    def forward(self, images):
+        return images if images.is_floating_point() else images.float() / 255

@@ -1,0 +1,105 @@
+import pickle
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from auglabel.lab.checkpoint import load_checkpoint, load_weights, save_checkpoint
+
+
+@pytest.fixture
+def saved(tmp_path):
+    tensors = {
+        "model.weight": torch.randn(3, 4, 2, 2).to(memory_format=torch.channels_last),
+        "memory": torch.tensor([1e-300, 3.0], dtype=torch.float64),
+        "count": torch.tensor(7),
+        "empty": torch.zeros(0, 3),
+    }
+    facts = {"epoch": 3, "loss": 0.1 + 0.2, "best": float("inf")}
+    path = tmp_path / "step.safetensors"
+    save_checkpoint(path, tensors, facts)
+    return path, tensors, facts
+
+
+def test_tensors_and_facts_come_back_to_the_bit(saved):
+    path, tensors, facts = saved
+    found = load_checkpoint(path)
+    assert found.facts == facts
+    assert found.tensors.keys() == tensors.keys()
+    for name, tensor in tensors.items():
+        assert found.tensors[name].dtype == tensor.dtype
+        assert torch.equal(found.tensors[name], tensor)
+
+
+def test_tied_weights_can_be_saved(tmp_path):
+    weight = torch.randn(3)
+    save_checkpoint(tmp_path / "a", {"one": weight, "two": weight, "part": weight[:2]}, {})
+    assert torch.equal(load_checkpoint(tmp_path / "a").tensors["two"], weight)
+
+
+def test_a_checkpoint_cut_short_anywhere_is_refused_by_name(saved):
+    path, _, _ = saved
+    whole = path.read_bytes()
+    for size in range(0, len(whole), 7):
+        path.write_bytes(whole[:size])
+        with pytest.raises(ValueError, match=r"step\.safetensors"):
+            load_checkpoint(path)
+
+
+def test_one_flipped_bit_anywhere_is_refused_or_changes_nothing(saved):
+    path, tensors, facts = saved
+    whole = bytearray(path.read_bytes())
+    for place in range(len(whole)):
+        whole[place] ^= 4
+        path.write_bytes(whole)
+        whole[place] ^= 4
+        complaint, found = outcome(path)
+        if found is None:
+            assert "step.safetensors" in complaint
+            assert "\n" not in complaint
+        else:
+            assert found.facts == facts
+            assert all(torch.equal(found.tensors[name], tensor) for name, tensor in tensors.items())
+
+
+def outcome(path):
+    try:
+        return "", load_checkpoint(path)
+    except ValueError as error:
+        return str(error), None
+
+
+def test_other_programs_weights_are_no_checkpoint_but_are_weights(tmp_path):
+    path = tmp_path / "w.safetensors"
+    save_file({"weight": torch.ones(2)}, path)
+    with pytest.raises(ValueError, match="another program's weights"):
+        load_checkpoint(path)
+    assert torch.equal(load_weights(path)["weight"], torch.ones(2))
+
+
+class Payload:
+    def __init__(self, marker):
+        self.marker = marker
+
+    def __reduce__(self):
+        return (exec, (f"open({str(self.marker)!r}, 'w').close()",))
+
+
+@pytest.mark.parametrize("load", [load_checkpoint, load_weights])
+def test_a_pickle_is_refused_and_does_not_run(load, tmp_path):
+    marker, plain, zipped = tmp_path / "ran", tmp_path / "evil.safetensors", tmp_path / "evil.pt"
+    plain.write_bytes(pickle.dumps(Payload(marker)))
+    torch.save({"weight": Payload(marker)}, zipped)
+    for file in (plain, zipped):
+        with pytest.raises(ValueError, match=file.name):
+            load(file)
+    assert not marker.exists()
+    pickle.loads(plain.read_bytes())
+    assert marker.exists()  # it would have
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"no checkpoint .*none"):
+        load_checkpoint(tmp_path / "none")
+    with pytest.raises(FileNotFoundError, match=r"no file .*none"):
+        load_weights(tmp_path / "none")

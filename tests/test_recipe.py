@@ -1,0 +1,195 @@
+import pytest
+import yaml
+
+from auglabel.lab.draft import RECIPES, RecipeError, help_text, read_recipe, recipe_names, recipe_path
+
+
+@pytest.fixture
+def written(tmp_path):
+    def write(text):
+        path = tmp_path / "mine.yaml"
+        path.write_text(text)
+        return str(path)
+
+    return write
+
+
+ROOT = {
+    "cifar10": ["--data.root=x"],
+    "cifar100": ["--data.root=x"],
+    "imagenet": ["--data.root=x"],
+    "folder": ["--data.root=x"],
+}
+
+
+def words_for(name):
+    return ROOT.get(name.removeprefix("cpu-"), [])
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_every_built_in_recipe_reads_and_its_resolved_form_reads_back_equal(name, tmp_path):
+    recipe = read_recipe(name, words_for(name))
+    (tmp_path / "again.yaml").write_text(recipe.as_yaml())
+    again = read_recipe(str(tmp_path / "again.yaml"))
+    assert again == recipe
+    assert recipe.differences(again) == []
+
+
+@pytest.mark.parametrize("name", ["cifar10", "cifar100"])
+def test_the_papers_cifar_recipe_is_that_of_the_paper(name):
+    recipe = read_recipe(name, ["--data.root=x"])
+    assert (recipe.training.epochs, recipe.training.batch_size) == (200, 128)
+    assert recipe.model == ("wide_resnet", {"depth": 28, "width": 10})
+    assert recipe.prepare == {"pad": 2, "flip": True}
+    assert (recipe.optimizer.momentum, recipe.optimizer.nesterov) == (0.9, True)
+    assert (recipe.optimizer.weight_decay, recipe.optimizer.decay) == (4e-4, "everything")
+    assert recipe.split["validation"] == 5000
+    assert recipe.calibrate.visits is None  # every image in every bucket
+    assert recipe.calibrate.memory == 0
+
+
+def test_the_papers_imagenet_recipe_is_that_of_the_paper():
+    recipe = read_recipe("imagenet", ["--data.root=x"])
+    assert (recipe.training.epochs, recipe.training.batch_size) == (90, 256)
+    assert recipe.model == ("resnet", {"depth": 50})
+    assert (recipe.optimizer.weight_decay, recipe.optimizer.decay) == (2e-4, "not_norms")
+    assert (recipe.split["validation"], recipe.split["validation_from"]) == (25000, "test")
+
+
+def test_the_cpu_recipes_are_as_small_as_their_names_promise():
+    small, large = (read_recipe(f"cpu-{name}", ["--data.root=x"]) for name in ("cifar10", "cifar100"))
+    assert (small.split["train"], small.split["validation"], small.training.batch_size) == (2000, 1000, 64)
+    assert (large.split["train"], large.split["validation"], large.training.batch_size) == (10000, 2000, 128)
+    assert small.model.options["widths"] == [24, 48, 96]
+    assert large.model.options["widths"] == [48, 96, 192]
+    for recipe in (small, large):
+        assert recipe.training.epochs == 40
+        assert recipe.prepare == {"pad": 0, "flip": True}
+        assert (recipe.optimizer.learning_rate, recipe.optimizer.weight_decay) == (0.1, 5e-4)
+        assert recipe.schedule == ("cosine", {"warmup": 0.1})
+
+
+def test_flags_win_over_the_file_and_the_file_over_defaults(written):
+    path = written("epochs: 7\nbatch_size: 9\nlabels: {name: label_smoothing, rho: 0.1}\n")
+    recipe = read_recipe(path, ["--batch-size", "11", "--labels.rho=0.2"])
+    assert recipe.training.epochs == 7
+    assert recipe.training.batch_size == 11
+    assert recipe.labels == ("label_smoothing", {"rho": 0.2})
+    assert recipe.training.seed == 0
+
+
+def test_naming_another_entry_forgets_the_options_of_the_one_before(written):
+    path = written("augment: {name: randaug, m_max: 3}\nlabels: {name: autolabel, alpha: 0.5}\n")
+    recipe = read_recipe(path, ["--labels", "one_hot"])
+    assert recipe.labels == ("one_hot", {})
+    assert recipe.augment.options["m_max"] == 3
+    assert read_recipe(path, ["--labels", "autolabel"]).labels == ("autolabel", {"alpha": 0.5})
+
+
+def test_a_regime_sets_augmentation_labels_and_loss_and_the_layers_own_options_win(written):
+    path = written("regime: at_autolabel\nlabels: {alpha: 0.3}\n")
+    recipe = read_recipe(path)
+    assert recipe.augment.name == "adversarial"
+    assert recipe.labels == ("autolabel", {"alpha": 0.3})
+    trades = read_recipe(path, ["--regime", "trades", "--augment.steps", "5"])
+    assert trades.training.loss == "trades"
+    assert trades.labels == ("one_hot", {})
+    assert trades.augment.options["against"] == "prediction"
+    assert trades.augment.options["steps"] == 5
+
+
+def test_a_regime_among_the_flags_leaves_nothing_of_the_file_s_options(written):
+    path = written("augment: {name: adversarial, fixed: true}\n")
+    assert read_recipe(path, ["--regime", "at_multi"]).augment.options["fixed"] is False
+
+
+def test_the_section_may_be_left_out_where_only_one_has_the_option():
+    assert read_recipe("embedded", ["--alpha", "0.25"]).labels.options["alpha"] == 0.25
+    with pytest.raises(RecipeError, match=r"could be augment.name or data.name"):
+        read_recipe("embedded", ["--name", "x"])
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("epochs: 3\nepoch: 4\n", r'mine.yaml, line 2: there is no option "epoch". Did you mean "epochs"'),
+        (
+            "augment:\n  name: augmix\n  depth: 3\n",
+            r'line 3: augment has no option "depth" for augmix.*max_depth',
+        ),
+        ("epochs: x\n", r"line 1: epochs must be a whole number, but x came"),
+        ("\n\nbatch_size: 0\n", r"line 3: batch_size must be at least 1, but 0 came"),
+        ("augment: {name: randaug, m_max: 11}\n", r"line 1: m_max must be in 1..10, but 11 came"),
+        ("labels: autolabel\n", r"line 1: labels needs alpha"),
+        ("labels: {name: label_smoothing, rho: 2}\n", r"line 1: rho must be in \[0, 1\], but 2"),
+        ("optimizer: {decay: some}\n", r"line 1: optimizer.decay must be one of 'everything', 'not_norms'"),
+        ("augment: randaugg\n", r'line 1: there is no augmentation "randaugg".*Did you mean "randaug"'),
+        ("loss: hinge\n", r'line 1: .*there is no loss "hinge"'),
+        ("seed: 1\nseed: 2\n", r'line 2: "seed" is there twice, first on line 1'),
+        ("a: [1\n", r"line 2: this is not a recipe's YAML"),
+        ("a: !!python/object/apply:os.system [ls]\n", r"not a recipe's YAML"),
+        ("- 1\n", r"a recipe holds lines such as"),
+        ("regime: nope\n", r'line 1: there is no regime "nope"'),
+        ("model: nowhere:build\n", r'line 1: there is no module "nowhere"'),
+        ("data: 3\n", r"line 1: data must name an entry, but 3 came"),
+        (
+            "split: {train: many}\n",
+            r"line 1: split.train must be a whole number or a number or null, but many",
+        ),
+        ("schedule: {name: steps, drops: [2]}\n", r"line 1: drops must be in \[0, 1\]"),
+        ("optimizer: {momentum: 0}\n", r"line 1: nesterov needs a momentum"),
+        ("optimizer: 3\n", r"optimizer"),
+    ],
+)
+def test_a_mistake_in_a_recipe_is_named_with_its_line(written, text, complaint):
+    with pytest.raises(ValueError, match=complaint) as caught:
+        read_recipe(written(text))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["--epochs", "many"], r"^--epochs: epochs must be a whole number, but many came"),
+        (["--labels.aplha=1"], r'^--labels.aplha: labels has no option "aplha" for autolabel.*"alpha"'),
+        (["embedded"], r'an option such as --epochs 10 was expected, but "embedded" came'),
+        (["--seed=-1"], r"^--seed: seed must be at least 0"),
+        (["--ema=2"], r"^--ema: ema must be in \[0, 1\]"),
+        (["--clip=-1"], r"clip must be"),
+    ],
+)
+def test_a_mistake_among_the_flags_is_named(words, complaint):
+    with pytest.raises(RecipeError, match=complaint):
+        read_recipe("embedded", words)
+
+
+def test_an_unknown_recipe_gets_the_nearest_name():
+    with pytest.raises(RecipeError, match=r'no recipe "cpu-cifar1".*Did you mean "cpu-cifar10"'):
+        recipe_path("cpu-cifar1")
+
+
+def test_a_file_that_is_not_there_or_not_text_is_one_sentence(tmp_path):
+    with pytest.raises(FileNotFoundError, match="there is no file"):
+        read_recipe(str(tmp_path / "none.yaml"))
+    (tmp_path / "bytes.yaml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ValueError, match="not a text file"):
+        read_recipe(str(tmp_path / "bytes.yaml"))
+
+
+def test_differences_name_the_option_and_both_values_but_not_where_data_lie():
+    first = read_recipe("cpu-cifar10", ["--data.root=a"])
+    other = read_recipe("cpu-cifar10", ["--data.root=b", "--alpha=0.2", "--seed=4"])
+    assert first.differences(other) == ["labels.alpha: 0.2, not 0.1", "seed: 4, not 0"]
+
+
+def test_help_lists_the_options_of_the_entries_chosen():
+    text = help_text("embedded", ["--augment", "augmix"])
+    assert "--augment.max_depth" in text
+    assert "--augment.m_max" not in text
+    assert "passes over the training images" in text
+
+
+def test_recipes_say_what_they_are_for():
+    for path in RECIPES.glob("*.yaml"):
+        assert path.read_text().startswith("# "), path
+        assert isinstance(yaml.safe_load(path.read_text()), dict)
