@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -10,7 +11,7 @@ from torch import Generator, Tensor
 
 from auglabel.calibration import Calibration
 
-CHUNK = 100  # resamples at a time: bounds the memory
+CHUNK = 2**20  # draws at a time: bounds the memory, and changes no number
 
 
 class Figure(NamedTuple):
@@ -30,9 +31,14 @@ def resampled(logits: Tensor, labels: Tensor, resamples: int, bins: int, generat
     count = len(labels)
     each = Calibration(count, bins)
     each.update_logits(logits, labels, torch.arange(count))
+    endless = each.sums.isinf()  # an NLL: 0 times it would be nan in every resample
+    finite = each.sums.masked_fill(endless, 0)
     total = Calibration(resamples, bins)
-    for rows in torch.arange(resamples).split(CHUNK):
-        total.sums[:, rows] = drawn(len(rows), count, generator) @ each.sums
+    for rows in torch.arange(resamples).split(max(1, CHUNK // count)):
+        times = drawn(len(rows), count, generator)
+        total.sums[:, rows] = times @ finite
+        if endless.any():
+            total.sums[:, rows] += torch.where(times @ endless.double() > 0, math.inf, 0)
     return total
 
 
@@ -45,7 +51,11 @@ def drawn(resamples: int, count: int, generator: Generator) -> Tensor:
 
 def interval(value: float, samples: Tensor) -> Figure:
     """`value` with the middle 95 % of `samples`."""
-    low, high = torch.quantile(samples.double(), torch.tensor([0.025, 0.975], dtype=torch.float64)).tolist()
+    samples, ends = samples.double(), torch.tensor([0.025, 0.975], dtype=torch.float64)
+    found = torch.quantile(samples, ends)
+    if found.isnan().any():  # an infinite sample cannot be interpolated
+        found = torch.quantile(samples, ends, interpolation="higher")
+    low, high = found.tolist()
     return Figure(value, low, high)
 
 
@@ -59,7 +69,7 @@ def bootstrapped(
     """A metric that does not stream, computed again for each resample."""
     value = metric(probs, labels)
     if resamples == 0:
-        return Figure(value, float("nan"), float("nan"))
+        return Figure(value, math.nan, math.nan)
     samples = []
     for _ in range(resamples):
         rows = torch.randint(len(labels), (len(labels),), generator=generator)

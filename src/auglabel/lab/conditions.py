@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
+import inspect
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,20 +13,24 @@ from torch import Generator, Tensor, nn
 
 from auglabel.attack.foolbox import ATTACKS, foolbox_attack
 from auglabel.attack.pgd import pgd
+from auglabel.checks import kind_of, require_number, require_whole
 from auglabel.lab.catalogue import entry
+from auglabel.models.by_name import _own as imported
 from auglabel.modes import evaluating
 
 SEVERITIES = (1, 2, 3, 4, 5)
+Corrupt = Callable[[Tensor, int, Generator], Tensor]  # images in [0, 1], severity
 Move = Callable[[nn.Module, Tensor, Tensor, Generator], Tensor]  # model, images in [0, 1], labels
 
 
 @dataclass(frozen=True)
 class Condition:
-    """One row of a results table."""
+    """One row of a results table; one that `attacks` asks the network, so its batches must be small."""
 
     on: str
     move: Move
     severity: int | None = None
+    attacks: bool = False
 
 
 @dataclass(frozen=True)
@@ -39,30 +44,42 @@ class Attack:
     restarts: int = 3
     """of PGD, from random starts"""
 
+    def __post_init__(self) -> None:
+        require_number("epsilon", self.epsilon, 0, 1)
+        require_whole("steps", self.steps, 1)
+        require_whole("restarts", self.restarts, 1)
+
 
 def conditions(names: Sequence[str], attack: Attack) -> list[Condition]:
     """The rows meant by `names`: clean, pgd, foolbox:NAME, or a function(images, severity, generator)."""
-    return [condition for name in names for condition in _named(name, attack)]
+    return [condition for name in dict.fromkeys(names) for condition in _named(name, attack)]
 
 
 def _named(name: str, attack: Attack) -> list[Condition]:
     if name.startswith("foolbox:"):
         kind = name.removeprefix("foolbox:")
         entry("foolbox attack", ATTACKS, kind)
-        return [Condition(name, partial(_foolbox, kind, attack))]
+        nothing = torch.empty(0, 1, 1, 1), torch.empty(0, dtype=torch.int64)
+        foolbox_attack(nn.Identity(), *nothing, 0.0, kind)  # says now, not after hours, that it is missing
+        return [Condition(name, partial(_foolbox, kind, attack), attacks=True)]
     if ":" in name:
         function = _function(name)
-        return [Condition(name, partial(_function_at, function, s), s) for s in SEVERITIES]
-    known: dict[str, Move] = {"clean": _as_it_is, "pgd": partial(_pgd, attack)}
+        return [Condition(name, partial(_function_at, name, function, s), s) for s in SEVERITIES]
+    known = {
+        "clean": Condition("clean", as_it_is),
+        "pgd": Condition("pgd", partial(_pgd, attack), attacks=True),
+    }
     hint = "condition (--on also takes foolbox:NAME and module:function)"
-    return [Condition(name, entry(hint, known, name))]
+    return [entry(hint, known, name)]
 
 
-def _as_it_is(model: nn.Module, images: Tensor, labels: Tensor, generator: Generator) -> Tensor:
+def as_it_is(model: nn.Module, images: Tensor, labels: Tensor, generator: Generator) -> Tensor:
     return images
 
 
 def _pgd(attack: Attack, model: nn.Module, images: Tensor, labels: Tensor, generator: Generator) -> Tensor:
+    if attack.epsilon == 0:
+        return images
     moved = pgd(
         model,
         images,
@@ -90,19 +107,25 @@ def _still_wrong(model: nn.Module, images: Tensor, moved: Tensor, labels: Tensor
     return torch.where(repaired[:, None, None, None], images, moved)
 
 
-def _function(name: str) -> Callable[[Tensor, int, Generator], Tensor]:
+def _function(name: str) -> Corrupt:
     module, _, attribute = name.partition(":")
     try:
-        function = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
-        raise ValueError(f"--on {name} could not be imported: {error}.") from None
-    if not callable(function):
-        raise ValueError(f"--on {name} must name a function, but it is a {type(function).__name__}.")
-    return function  # type: ignore[no-any-return]
+        function = imported(module, attribute)
+    except Exception as error:  # a module of the user's may fail in ways of its own
+        kind = "" if isinstance(error, ValueError | TypeError | ImportError) else f"{type(error).__name__}: "
+        raise ValueError(f"--on {name}: {kind}{error}") from None
+    try:
+        inspect.signature(function).bind("images", "severity", "generator")
+    except TypeError as error:
+        raise ValueError(f"--on {name} is called with (images, severity, generator), but: {error}.") from None
+    except ValueError:  # written in C, without a signature
+        pass
+    return function
 
 
 def _function_at(
-    function: Callable[[Tensor, int, Generator], Tensor],
+    name: str,
+    function: Corrupt,
     severity: int,
     model: nn.Module,
     images: Tensor,
@@ -110,7 +133,13 @@ def _function_at(
     generator: Generator,
 ) -> Tensor:
     moved = function(images, severity, generator)
-    if not isinstance(moved, Tensor) or moved.shape != images.shape:
-        came = tuple(moved.shape) if isinstance(moved, Tensor) else type(moved).__name__
-        raise ValueError(f"--on's function must return images {tuple(images.shape)}, but {came} came.")
-    return moved
+    if not isinstance(moved, Tensor) or moved.shape != images.shape or not moved.is_floating_point():
+        raise ValueError(
+            f"--on {name} must return images in floating point of shape {tuple(images.shape)}, but "
+            f"{kind_of(moved)} came."
+        )
+    low, high = (float(edge) for edge in moved.aminmax())
+    if not (low >= 0 and high <= 1):  # or nan
+        came = "some are nan" if math.isnan(low) else f"values from {low:.9g} to {high:.9g} came"
+        raise ValueError(f"--on {name} must return pixels in [0, 1], but {came}: clamp them.")
+    return moved.detach().to(images)

@@ -14,21 +14,18 @@ from torch import Tensor, nn
 
 from auglabel import metrics
 from auglabel.calibration import Calibration
+from auglabel.checks import require_whole
 from auglabel.data.source import Source
 from auglabel.lab import feed
 from auglabel.lab.bootstrap import Figure, bootstrapped, interval, resampled
-from auglabel.lab.conditions import Condition
+from auglabel.lab.conditions import Condition, as_it_is
 from auglabel.lab.seeding import generator_for
 from auglabel.modes import evaluating
 from auglabel.scaling import TemperatureScaling
 
 STREAMING = ("accuracy", "confidence", "ece", "debiased_ece", "max_ce", "nll", "brier")
-WHOLE: dict[str, Callable[[Tensor, Tensor], float]] = {
-    "equal_mass_ece": metrics.equal_mass_ece,
-    "classwise_ece": metrics.classwise_ece,
-    "aurc": metrics.aurc,
-}
 WHOLE_RESAMPLES = 100  # each is computed anew; and only where there is no severity, since those are many
+BLOCK = 250  # rows that share a random stream
 
 
 @dataclass(frozen=True)
@@ -91,9 +88,17 @@ def evaluate(
 
     `images` takes that many of them, drawn once and the same for every condition. The temperature comes
     from the clean validation images alone.
+
+    Random numbers come from the seed and the condition, in blocks of 250 rows: `batch_size`, how many images
+    the network sees at once, changes none of what a corruption draws. An attack asks the network, so it goes
+    by batches itself, and one of another size starts it elsewhere: there, `batch_size` below 250 counts.
     """
     if len(test) == 0:
         raise ValueError("there are no test images to measure on.")
+    require_whole("batch_size", batch_size, 1)
+    require_whole("resamples", resamples, 0)
+    if images is not None:
+        require_whole("images", images, 1)
     chosen = torch.arange(len(test))
     if images is not None and images < len(test):
         chosen = torch.randperm(len(test), generator=generator_for(seed, "images"))[:images].sort().values
@@ -103,9 +108,9 @@ def evaluate(
         told(f"{condition.on}{'' if condition.severity is None else f', severity {condition.severity}'}")
         logits = predict(model, test, chosen, condition, seed, batch_size, workers)
         labels = test.labels[chosen]
-        whole = WHOLE_RESAMPLES if resamples and condition.severity is None else 0
+        whole = min(resamples, WHOLE_RESAMPLES) if condition.severity is None else 0
         read = partial(figures, labels=labels, resamples=resamples, whole=whole, bins=bins, seed=seed)
-        scaled = None if scaling is None else read(scaling(logits))
+        scaled = None if scaling is None else read(scaling(logits.double()))
         measured.append(Row(condition.on, condition.severity, len(labels), read(logits), scaled))
     return Evaluation(measured, None if scaling is None else float(scaling.temperature), notes)
 
@@ -115,7 +120,7 @@ def _fit(
 ) -> tuple[TemperatureScaling | None, list[str]]:
     if len(validation) == 0:
         return None, ["There are no validation images, so no temperature was fitted."]
-    clean = Condition("clean", lambda model, images, labels, generator: images)
+    clean = Condition("clean", as_it_is)
     logits = predict(model, validation, torch.arange(len(validation)), clean, seed, batch_size, workers)
     try:
         return TemperatureScaling().fit(logits, validation.labels), []
@@ -136,13 +141,15 @@ def predict(
 
     def each() -> Iterator[Tensor]:
         device = next((p.device for p in model.parameters()), torch.device("cpu"))
-        parts = list(rows.split(batch_size))
-        for number, (images, labels) in enumerate(feed.batches(source, parts, workers=workers)):
-            purpose = f"{condition.on}/{condition.severity}"
-            pixels = images.to(device).float() / 255
-            moved = condition.move(model, pixels, labels.to(device), generator_for(seed, purpose, number))
-            with evaluating(model), torch.no_grad():
-                yield model(moved).float().cpu()
+        purpose, together = f"{condition.on}/{condition.severity}", batch_size if condition.attacks else BLOCK
+        for number, block in enumerate(feed.batches(source, rows.split(BLOCK), workers=workers)):
+            images, labels = (part.to(device) for part in block)
+            parts = zip(images.split(together), labels.split(together), strict=True)
+            generator = generator_for(seed, purpose, number)
+            for some, classes in parts:
+                moved = condition.move(model, some.float() / 255, classes, generator)
+                with evaluating(model), torch.no_grad():
+                    yield from (model(batch).float().cpu() for batch in moved.split(batch_size))
 
     return torch.cat(list(each()))
 
@@ -151,6 +158,7 @@ def figures(
     logits: Tensor, labels: Tensor, resamples: int, whole: int, bins: int, seed: int
 ) -> dict[str, Figure]:
     """Every metric of these predictions; `resamples` for those that stream, `whole` for the others."""
+    logits = logits.double()
     seen = Calibration(bins=bins)
     seen.update_logits(logits, labels)
     generator = generator_for(seed, "bootstrap")
@@ -158,7 +166,12 @@ def figures(
     if resamples:
         again = resampled(logits, labels, resamples, bins, generator)
         found = {name: interval(found[name].value, getattr(again, name)) for name in STREAMING}
-    probs = logits.double().softmax(dim=1)
+    probs = logits.softmax(dim=1)
+    metrics_of_all: dict[str, Callable[[Tensor, Tensor], float]] = {
+        "equal_mass_ece": partial(metrics.equal_mass_ece, bins=bins),
+        "classwise_ece": partial(metrics.classwise_ece, bins=bins),
+        "aurc": metrics.aurc,
+    }
     return found | {
-        name: bootstrapped(metric, probs, labels, whole, generator) for name, metric in WHOLE.items()
+        name: bootstrapped(metric, probs, labels, whole, generator) for name, metric in metrics_of_all.items()
     }

@@ -19,22 +19,27 @@ def batches(
 ) -> Iterator[Batch]:
     """The images and labels of each of `rows`; worker processes decode ahead where that is work."""
     if source.streams and workers:
-        asked = _Rows(source, draw)
-        yield from DataLoader(
-            asked,
+        loader = DataLoader(
+            _Rows(source, draw),
             batch_sampler=[row.tolist() for row in rows],
             num_workers=workers,
             collate_fn=_as_it_is,
             pin_memory=torch.cuda.is_available(),
+            generator=torch.Generator(),  # it would take its workers' seed from the global stream
         )
+        for batch in loader:
+            if isinstance(batch, Exception):
+                raise batch
+            yield batch
         return
     for some in rows:
         yield source.fetch(some, draw), source.labels[some]
 
 
 def in_turn(source: Source, batch_size: int, rank: int = 0, world: int = 1) -> list[Tensor]:
-    """This rank's share of all rows, in order, without padding."""
-    return list(torch.arange(rank, len(source), world).split(batch_size))
+    """This rank's share of all rows, in order, without padding: no batches where it is empty."""
+    share = torch.arange(len(source))[rank::world]
+    return [rows for rows in share.split(batch_size) if len(rows)]
 
 
 def shuffled(count: int, batch_size: int, generator: torch.Generator, world: int = 1) -> list[Tensor]:
@@ -43,14 +48,19 @@ def shuffled(count: int, batch_size: int, generator: torch.Generator, world: int
     return [rows for rows in order.split(batch_size) if len(rows) >= world]
 
 
-class _Rows(Dataset[Batch]):
+class _Rows(Dataset[Batch | Exception]):
+    """Fetches in a worker. An error comes back as it is: raised there, it would arrive inside a traceback."""
+
     def __init__(self, source: Source, draw: int | None) -> None:
         self.source = source
         self.draw = draw
 
-    def __getitems__(self, rows: list[int]) -> Batch:
+    def __getitems__(self, rows: list[int]) -> Batch | Exception:
         some = torch.tensor(rows)
-        return self.source.fetch(some, self.draw), self.source.labels[some]
+        try:
+            return self.source.fetch(some, self.draw), self.source.labels[some]
+        except (ValueError, OSError) as error:
+            return error
 
 
 def _as_it_is(batch: Any) -> Any:

@@ -7,6 +7,7 @@ its last checkpoint, with any number of worker processes.
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
@@ -302,4 +303,11 @@ def averaged(model: nn.Module, decay: float) -> AveragedModel | None:
 def accelerator_for(recipe: Recipe, device: str) -> Accelerator:
     AcceleratorState._reset_state()  # a run before this one may have had another precision
     torch.backends.cudnn.deterministic = True
-    return Accelerator(cpu=device == "cpu", mixed_precision=PRECISION[recipe.engine.precision])
+    # left to itself, accelerate takes several CPU processes for one
+    cpu = device == "cpu" or not (torch.cuda.is_available() or torch.xpu.is_available())
+    try:
+        return Accelerator(cpu=cpu, mixed_precision=PRECISION[recipe.engine.precision])
+    except dist.DistError as error:
+        place = f"{os.environ.get('MASTER_ADDR')} port {os.environ.get('MASTER_PORT')}"
+        why = str(error).split("\n", 1)[0]
+        raise OSError(f"the training processes could not meet at {place}: {why}") from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -144,14 +144,15 @@ class Run:
         """The checkpoints kept, the oldest first."""
         return sorted(self.checkpoints.glob("step-*.safetensors"))
 
-    def last(self) -> Checkpoint | None:
-        """The newest checkpoint that is whole."""
+    def last(self, told: Callable[[str], object] = lambda line: None) -> Checkpoint | None:
+        """The newest checkpoint that is whole; `told` hears of those that are not."""
         damaged: list[str] = []
         for path in reversed(self.steps()):
             try:
                 return load_checkpoint(path)
             except ValueError as error:
                 damaged.append(str(error))
+                told(f"{error} The one before it is used.")
         if damaged:
             raise ValueError(f"{self.path} has no checkpoint that can be read: {damaged[0]}")
         return None

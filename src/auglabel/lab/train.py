@@ -20,7 +20,7 @@ from auglabel.data.source import DataSet
 from auglabel.data.split import Parts
 from auglabel.lab.build import data_for
 from auglabel.lab.files import write_whole
-from auglabel.lab.fit import LOOK, Trainer
+from auglabel.lab.fit import LOOK, Diverged, Trainer
 from auglabel.lab.memory import keep_memory
 from auglabel.lab.progress import Progress
 from auglabel.lab.recipe import Recipe
@@ -73,7 +73,7 @@ def train(recipe: Recipe, out: Path, how: How) -> Run:
             run.begin(recipe)
             _record(run, recipe, data, parts, trainer)
         trainer.accelerator.wait_for_everyone()
-        if (last := run.last()) is not None:
+        if (last := run.last(print if first else lambda line: None)) is not None:
             trainer.restore(last)
         if first:
             run.forget_after(trainer.state.epoch)
@@ -81,7 +81,10 @@ def train(recipe: Recipe, out: Path, how: How) -> Run:
         watchers = stack.enter_context(trackers_for(how.tracker if first else (), run, recipe))
         signals = stack.enter_context(_signals())
         saver = _Saver(trainer, run, how, first)
-        _train(trainer, run, how.max_steps, signals, saver, progress, watchers, first)
+        try:
+            _train(trainer, run, how.max_steps, signals, saver, progress, watchers, first)
+        except Diverged as error:
+            raise Diverged(f"{error} The last good checkpoint stays in {run.checkpoints}.") from None
         return run
 
 

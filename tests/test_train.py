@@ -1,0 +1,366 @@
+"""Runs as a user has them: in a directory, interrupted, resumed, by several processes, on bad days."""
+
+import json
+import os
+import random
+import re
+import resource
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from auglabel import cli
+from auglabel.lab.rundir import TIMES, Run
+from auglabel.tablefile import load_table
+
+ROOT = Path(__file__).parents[1]
+TINY = ["--split.train=120", "--split.validation=60", "--split.test=40", "--batch_size=30", "--tracker=none"]
+
+
+def train(out, *words, epochs=2):
+    """The exit code of `auglabel train` on a tiny part of the embedded images."""
+    return cli.main(["train", "embedded", *TINY, f"--epochs={epochs}", f"--out={out}", *words])
+
+
+def command(out, *words, epochs=2):
+    return [
+        sys.executable,
+        "-m",
+        "auglabel.cli",
+        "train",
+        "embedded",
+        *TINY,
+        f"--epochs={epochs}",
+        f"--out={out}",
+        *words,
+    ]
+
+
+def environment(**more):
+    return {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), **more}
+
+
+def content(out):
+    """What two equal runs have in common, to the bit."""
+    run = Run(Path(out))
+    metrics = [{k: v for k, v in line.items() if k not in TIMES} for line in run.metrics()]
+    last = run.last()
+    tensors = {name: tensor.numpy().tobytes() for name, tensor in last.tensors.items()}
+    weights = run.model_file.read_bytes() if run.model_file.exists() else None
+    return metrics, run.tables_file.read_text(), tensors, weights
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A run that was never stopped."""
+    out = tmp_path_factory.mktemp("runs") / "whole"
+    assert train(out, epochs=3) == 0
+    return out
+
+
+def test_a_run_holds_all_that_is_needed_to_understand_and_use_it(whole):
+    run = Run(whole)
+    facts = json.loads(run.facts_file.read_text())
+    assert facts["versions"]["torch"] == torch.__version__
+    assert facts["data"]["images"] == {"train": 120, "validation": 60, "test": 40}
+    assert len(facts["data"]["checksum"]) == 64
+    assert facts["seed"] == 0
+    assert [line["epoch"] for line in run.metrics()] == [1, 2, 3]
+    assert run.recipe().training.epochs == 3
+    rows = run.split_rows()
+    together = torch.cat([rows["train"], rows["validation"]])
+    assert len(together.unique()) == 180
+    tables = [json.loads(line) for line in run.tables_file.read_text().splitlines()]
+    assert [line["epoch"] for line in tables] == [1, 2, 3]
+    assert [path.name for path in run.steps()] == ["step-00000008.safetensors", "step-00000012.safetensors"]
+    assert run.best_file.exists()
+    assert {p.name for p in whole.iterdir()} == {
+        *("recipe.yaml", "run.json", "split.safetensors", "metrics.jsonl", "tables.jsonl", "table.json"),
+        *("model.safetensors", "checkpoints", ".lock"),
+    }
+
+
+def test_the_best_checkpoint_is_the_one_of_lowest_validation_nll(whole):
+    from auglabel.lab.checkpoint import load_checkpoint
+
+    run = Run(whole)
+    nll = {line["epoch"]: line["validation"]["nll"] for line in run.metrics()}
+    assert load_checkpoint(run.best_file).facts["epoch"] == min(nll, key=nll.get)
+    assert load_checkpoint(run.best_file).facts["best"] == min(nll.values())
+
+
+def test_the_table_of_a_run_trains_another_as_fixed_labels(whole, tmp_path):
+    from auglabel.augment.randaug import RandAug
+
+    table = load_table(whole / "table.json", RandAug().grid)
+    assert table.min() < 1
+    assert train(tmp_path / "fixed", "--labels=table", f"--labels.path={whole / 'table.json'}", epochs=1) == 0
+    line = json.loads((tmp_path / "fixed" / "tables.jsonl").read_text())
+    assert [v for row in line["confidence"].values() for v in row] == table.double().tolist()
+
+
+def test_stopping_and_resuming_at_any_step_changes_nothing(whole, tmp_path):
+    out = tmp_path / "run"
+    for stop in (1, 4, 7, 8):
+        assert train(out, "--resume", f"--max-steps={stop}", epochs=3) == 0
+        assert not (out / "model.safetensors").exists()
+    assert train(out, "--resume", epochs=3) == 0
+    assert content(out) == content(whole)
+
+
+def test_resuming_a_finished_run_changes_nothing(whole, tmp_path):
+    out = tmp_path / "copy"
+    shutil.copytree(whole, out)
+    assert cli.main(["train", "--resume", f"--out={out}", "--tracker=none"]) == 0
+    assert content(out) == content(whole)
+
+
+def test_kill_9_at_random_moments_and_resuming_ends_with_the_same_bits(whole, tmp_path):
+    """benchmarks/kills.py does this at length."""
+    out, draw, kills = tmp_path / "run", random.Random(5), 0
+    while kills < 3:
+        words = ["--resume", "--save_minutes=0"]  # a write after every step: some are hit
+        process = subprocess.Popen(
+            command(out, *words, epochs=3), env=environment(), stdout=subprocess.DEVNULL
+        )
+        until = time.monotonic() + 30
+        while not (out / "run.json").exists() and process.poll() is None and time.monotonic() < until:
+            time.sleep(0.01)
+        time.sleep(draw.uniform(0, 0.6))
+        process.kill()
+        process.wait()
+        kills += 1
+    assert train(out, "--resume", epochs=3) == 0
+    assert content(out) == content(whole)
+
+
+def test_a_damaged_last_checkpoint_is_passed_over_for_the_one_before(whole, tmp_path, capsys):
+    out = tmp_path / "copy"
+    shutil.copytree(whole, out)
+    last = Run(out).steps()[-1]
+    last.write_bytes(last.read_bytes()[:-100])
+    assert train(out, "--resume", epochs=3) == 0
+    assert "step-00000012.safetensors is damaged" in capsys.readouterr().out
+    assert content(out) == content(whole)
+    for path in Run(out).steps():
+        path.write_bytes(b"no")
+    assert train(out, "--resume", epochs=3) == 1
+    assert "has no checkpoint that can be read" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_saves_the_step_under_way_and_the_run_can_go_on(number, whole, tmp_path):
+    out = tmp_path / "run"
+    process = subprocess.Popen(
+        command(out, epochs=3000),
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    for line in process.stdout:
+        if line.startswith("epoch 1/"):
+            break
+    process.send_signal(number)
+    said, complaint = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert re.search(r"stopped after step \d+ of 12,000, as you asked; --resume goes on", said)
+    assert complaint == "auglabel: stopped.\n"
+    step = int(re.search(r"after step (\d+)", said)[1])
+    facts = Run(out).last().facts
+    assert facts["epoch"] * 4 + facts["batch"] == step
+    assert train(out, "--resume", f"--max-steps={step + 2}", epochs=3000) == 0
+
+
+def test_resuming_with_another_recipe_says_what_differs(whole, capsys):
+    assert train(whole, "--resume", "--alpha=0.3", "--seed=4", epochs=3) == 1
+    complaint = capsys.readouterr().err
+    assert "labels.alpha: 0.3, not 0.02; seed: 4, not 0" in complaint
+    assert complaint.count("\n") == 1
+
+
+def test_a_directory_with_a_run_or_other_files_is_left_alone(whole, tmp_path, capsys):
+    assert train(whole, epochs=3) == 1
+    assert "holds a run already: --resume continues it" in capsys.readouterr().err
+    (tmp_path / "letters").mkdir()
+    (tmp_path / "letters" / "a.txt").write_text("dear")
+    assert train(tmp_path / "letters") == 1
+    assert "is not an empty directory, nor a run" in capsys.readouterr().err
+    assert [p.name for p in (tmp_path / "letters").iterdir()] == ["a.txt"]
+    assert train(tmp_path / "letters" / "a.txt") == 1
+    assert "is not an empty directory" in capsys.readouterr().err
+
+
+def test_a_second_process_on_the_same_run_is_refused(whole, capsys):
+    with Run(whole).locked():
+        assert train(whole, "--resume", epochs=3) == 1
+    assert "another process is training in" in capsys.readouterr().err
+
+
+def test_a_loss_that_is_no_number_keeps_the_last_good_checkpoint(tmp_path, capsys):
+    out = tmp_path / "run"
+    words = ["--learning_rate=1e15", "--schedule.warmup=0.5", "--regime=randaug"]
+    assert train(out, *words, "--max-steps=1", epochs=8) == 0
+    assert train(out, *words, "--resume", epochs=8) == 1
+    complaint = capsys.readouterr().err
+    assert re.search(r"the loss is (nan|inf) at step \d+\. Try a lower --optimizer\.learning_rate", complaint)
+    assert str(out / "checkpoints") in complaint
+    assert all(tensor.isfinite().all() for tensor in Run(out).last().tensors.values())
+
+
+def test_a_full_disk_is_one_sentence_and_the_last_checkpoint_stays(whole, tmp_path):
+    out = tmp_path / "run"
+    assert train(out, "--max-steps=2", epochs=3) == 0
+
+    def small():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))  # a checkpoint has a million
+
+    done = subprocess.run(
+        command(out, "--resume", epochs=3),
+        env=environment(),
+        capture_output=True,
+        text=True,
+        preexec_fn=small,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert re.fullmatch(r"auglabel: .*step-\d+\.safetensors.*\n", done.stderr), done.stderr
+    assert [p.name for p in Run(out).checkpoints.iterdir()] == ["step-00000002.safetensors"]
+    assert train(out, "--resume", epochs=3) == 0
+    assert content(out) == content(whole)
+
+
+def test_a_read_only_place_is_one_sentence(capsys):
+    assert train("/proc/auglabel") == 1
+    complaint = capsys.readouterr().err
+    assert "/proc/auglabel" in complaint
+    assert complaint.count("\n") == 1
+
+
+def test_other_data_under_the_same_name_are_noticed(tmp_path, capsys):
+    import numpy as np
+
+    def write(seed):
+        draw = np.random.default_rng(seed)
+        np.savez(
+            tmp_path / "set.npz",
+            images=draw.integers(0, 256, (60, 8, 8), dtype=np.uint8),
+            labels=np.arange(60) % 3,
+        )
+
+    words = [
+        "train",
+        "embedded",
+        "--data=npz",
+        f"--data.path={tmp_path / 'set.npz'}",
+        "--epochs=2",
+        "--batch_size=10",
+    ]
+    words += ["--split.train=30", "--split.validation=10", f"--out={tmp_path / 'run'}", "--tracker=none"]
+    write(0)
+    assert cli.main([*words, "--max-steps=2"]) == 0
+    write(1)
+    assert cli.main([*words, "--resume"]) == 1
+    assert "was begun with other images" in capsys.readouterr().err
+
+
+def test_tensorboard_gets_every_epoch(tmp_path):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    assert train(tmp_path / "run", "--tracker=tensorboard") == 0
+    events = EventAccumulator(str(tmp_path / "run" / "tensorboard"))
+    events.Reload()
+    logged = [event.value for event in events.Scalars("validation/accuracy")]
+    assert logged == pytest.approx(
+        [line["validation"]["accuracy"] for line in Run(tmp_path / "run").metrics()]
+    )
+
+
+def two_processes(out, *words, **options):
+    return subprocess.run(
+        command(out, "--processes=2", *words, **options),
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+LINEAR = ["--model=tests.networks:without_norms", "--momentum=0", "--nesterov=false"]
+SAME_VIEWS = ["--prepare.flip=false", "--augment.m_max=1", "--augment.operations=[posterize]"]
+
+
+def test_two_processes_train_as_one_does(tmp_path, monkeypatch):
+    """Without batch norm and with the same views: equal losses on the same batches."""
+    monkeypatch.syspath_prepend(str(ROOT))
+    words = [
+        *LINEAR,
+        *SAME_VIEWS,
+        "--learning_rate=0.5",
+        "--batch_size=35",
+    ]  # 120 images: an uneven last batch
+    assert train(tmp_path / "one", *words, epochs=8) == 0
+    done = two_processes(tmp_path / "two", *words, epochs=8)
+    assert done.returncode == 0, done.stderr
+    one, two = Run(tmp_path / "one"), Run(tmp_path / "two")
+    for ours, theirs in zip(one.metrics(), two.metrics(), strict=True):
+        assert ours["loss"] == pytest.approx(theirs["loss"], rel=1e-5)
+        assert ours["validation"]["nll"] == pytest.approx(theirs["validation"]["nll"], rel=1e-5)
+        assert theirs["validation"]["count"] == ours["validation"]["count"] == 60
+    assert one.metrics()[-1]["loss"] < one.metrics()[0]["loss"] / 2
+    assert two.facts()["processes"] == 2
+    assert done.stdout.count("epoch 1/8") == 1  # the first rank speaks alone
+
+
+def test_two_processes_learn_the_same_table_from_the_same_predictions(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT))
+    words = ["--learning_rate=0", "--augment.operations=[posterize,solarize]", "--calibrate.visits=null"]
+    words += ["--model=tests.networks:sure", "--alpha=0.3"]
+    assert train(tmp_path / "one", *words) == 0
+    done = two_processes(tmp_path / "two", *words)
+    assert done.returncode == 0, done.stderr
+    one, two = (
+        [
+            json.loads(line)["confidence"]
+            for line in (tmp_path / name / "tables.jsonl").read_text().splitlines()
+        ]
+        for name in ("one", "two")
+    )
+    assert len(one) == len(two) == 2
+    for ours, theirs in zip(one, two, strict=True):
+        for kind, row in ours.items():
+            assert row == pytest.approx(theirs[kind], abs=1e-6)
+    assert max(max(row) for row in one[-1].values()) < 0.9
+
+
+def test_two_processes_stop_and_resume(tmp_path):
+    done = two_processes(tmp_path / "two", "--max-steps=3")
+    assert done.returncode == 0, done.stderr
+    done = two_processes(tmp_path / "two", "--resume")
+    assert done.returncode == 0, done.stderr
+    assert [line["epoch"] for line in Run(tmp_path / "two").metrics()] == [1, 2]
+    assert done.stdout.count("epoch 2/2") == 1  # the first rank speaks alone
+
+
+def test_a_port_in_use_is_one_sentence(tmp_path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        done = two_processes(tmp_path / "two", f"--port={port}")
+        assert done.returncode == 1
+        assert re.fullmatch(rf"auglabel: --port {port} cannot be used .*\n", done.stderr), done.stderr
+        alone = environment(
+            RANK="0", LOCAL_RANK="0", WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port)
+        )
+        done = subprocess.run(command(tmp_path / "x"), env=alone, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert re.search(rf"auglabel: .*port {port}.*\n\Z", done.stderr), done.stderr
+    assert "Traceback" not in done.stderr
