@@ -5,6 +5,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from auglabel.augment.clean import crop_and_flip
 from auglabel.augment.randaug import RandAug
 from auglabel.lab.build import data_for, model_for, optimizer_for
 from auglabel.lab.draft import read_recipe
@@ -44,7 +45,7 @@ def test_the_loop_does_what_a_plain_loop_does_to_the_bit():
     records = train(trainer)
 
     model = model_for(recipe, data)
-    augment, clean, table = RandAug(), trainer.prepare, torch.ones(82)
+    augment, table = RandAug(), torch.ones(82)
     optimizer = torch.optim.SGD(model.parameters(), 0.1, 0.9, weight_decay=5e-4, nesterov=True)
     memory, step = None, 0
     for epoch in range(3):
@@ -53,7 +54,7 @@ def test_the_loop_does_what_a_plain_loop_does_to_the_bit():
         for rows in order.split(40):
             generator = generator_for(0, "augment", step)
             images, labels = parts.train.fetch(rows), parts.train.labels[rows]
-            images = clean(images, labels, generator=generator).images
+            images = crop_and_flip(images, 2, True, generator)
             view = augment(images, labels, dtype=torch.float32, generator=generator)
             sure = table[view.bucket][:, None]
             others = torch.ones(len(rows), 10).scatter(1, labels[:, None], 0.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import math
 from dataclasses import dataclass
@@ -67,7 +68,7 @@ def pillow() -> Any:
 
 
 def opened(content: bytes, path: str) -> Image:
-    """The decoded picture; every way of being broken ends in a `BrokenImage` that names `path`."""
+    """The decoded picture, upright; every way of being broken ends in a `BrokenImage` that names `path`."""
     module = pillow()
     try:
         picture: Image = module.open(io.BytesIO(content))
@@ -91,6 +92,15 @@ def opened(content: bytes, path: str) -> Image:
         raise BrokenImage(
             f"{path} has pixels beyond 16 bits (mode {picture.mode}): save it with 8 or 16 bits."
         )
+    return upright(picture)
+
+
+def upright(picture: Image) -> Image:
+    """Turned as the camera's EXIF says; as it is stored where that cannot be read."""
+    from PIL import ImageOps
+
+    with contextlib.suppress(Exception):  # the pixels are sound; only the note beside them is not
+        ImageOps.exif_transpose(picture, in_place=True)
     return picture
 
 

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Generator, Tensor, nn
@@ -51,7 +52,11 @@ class Attack:
 
 
 def conditions(names: Sequence[str], attack: Attack) -> list[Condition]:
-    """The rows meant by `names`: clean, pgd, foolbox:NAME, or a function(images, severity, generator)."""
+    """The rows meant by `names`: clean, pgd, foolbox:NAME, or module:function.
+
+    A function of the user's is called with (images, severity, generator), images and generator on the CPU,
+    for each severity 1..5, and returns images of that shape, in [0, 1].
+    """
     return [condition for name in dict.fromkeys(names) for condition in _named(name, attack)]
 
 
@@ -110,17 +115,18 @@ def _still_wrong(model: nn.Module, images: Tensor, moved: Tensor, labels: Tensor
 def _function(name: str) -> Corrupt:
     module, _, attribute = name.partition(":")
     try:
-        function = imported(module, attribute)
+        function: Any = imported(module, attribute)
     except Exception as error:  # a module of the user's may fail in ways of its own
         kind = "" if isinstance(error, ValueError | TypeError | ImportError) else f"{type(error).__name__}: "
-        raise ValueError(f"--on {name}: {kind}{error}") from None
+        raise ValueError(f"--on {name}: {kind}{' '.join(str(error).split())}") from None
     try:
         inspect.signature(function).bind("images", "severity", "generator")
     except TypeError as error:
         raise ValueError(f"--on {name} is called with (images, severity, generator), but: {error}.") from None
     except ValueError:  # written in C, without a signature
         pass
-    return function
+    found: Corrupt = function
+    return found
 
 
 def _function_at(
@@ -132,7 +138,7 @@ def _function_at(
     labels: Tensor,
     generator: Generator,
 ) -> Tensor:
-    moved = function(images, severity, generator)
+    moved = function(images.cpu(), severity, generator)  # where the generator is: the same on every device
     if not isinstance(moved, Tensor) or moved.shape != images.shape or not moved.is_floating_point():
         raise ValueError(
             f"--on {name} must return images in floating point of shape {tuple(images.shape)}, but "

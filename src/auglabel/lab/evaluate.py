@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -138,20 +138,17 @@ def predict(
     workers: int,
 ) -> Tensor:
     """Logits (N, K), on the CPU, of the model on `rows` of `source` under a condition."""
-
-    def each() -> Iterator[Tensor]:
-        device = next((p.device for p in model.parameters()), torch.device("cpu"))
-        purpose, together = f"{condition.on}/{condition.severity}", batch_size if condition.attacks else BLOCK
-        for number, block in enumerate(feed.batches(source, rows.split(BLOCK), workers=workers)):
-            images, labels = (part.to(device) for part in block)
-            parts = zip(images.split(together), labels.split(together), strict=True)
-            generator = generator_for(seed, purpose, number)
-            for some, classes in parts:
-                moved = condition.move(model, some.float() / 255, classes, generator)
-                with evaluating(model), torch.no_grad():
-                    yield from (model(batch).float().cpu() for batch in moved.split(batch_size))
-
-    return torch.cat(list(each()))
+    device = next((p.device for p in model.parameters()), torch.device("cpu"))
+    purpose, together = f"{condition.on}/{condition.severity}", batch_size if condition.attacks else BLOCK
+    logits: list[Tensor] = []
+    for number, block in enumerate(feed.batches(source, rows.split(BLOCK), workers=workers)):
+        generator = generator_for(seed, purpose, number)
+        images, labels = (part.to(device).split(together) for part in block)
+        for some, classes in zip(images, labels, strict=True):
+            moved = condition.move(model, some.float() / 255, classes, generator)
+            with evaluating(model), torch.no_grad():
+                logits += [model(batch).float().cpu() for batch in moved.split(batch_size)]
+    return torch.cat(logits)
 
 
 def figures(

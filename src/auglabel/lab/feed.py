@@ -44,6 +44,8 @@ def in_turn(source: Source, batch_size: int, rank: int = 0, world: int = 1) -> l
 
 def shuffled(count: int, batch_size: int, generator: torch.Generator, world: int = 1) -> list[Tensor]:
     """All rows in random order, in batches over all ranks; a last one with less than a row each is left."""
+    if batch_size < world:
+        raise ValueError(f"batch_size {batch_size} leaves some of {world} processes without an image.")
     order = torch.randperm(count, generator=generator)
     return [rows for rows in order.split(batch_size) if len(rows) >= world]
 

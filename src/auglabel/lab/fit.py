@@ -20,7 +20,7 @@ from accelerate.state import AcceleratorState
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from auglabel.augment.clean import Clean
+from auglabel.augment.clean import Clean, crop_and_flip
 from auglabel.calibration import Calibration
 from auglabel.data.source import DataSet
 from auglabel.data.split import Parts
@@ -75,11 +75,11 @@ class Trainer:
         ).to(self.device)
         self.memory = Calibration(len(self.augment.grid), recipe.calibrate.bins)
         self.plain = model_for(recipe, data).to(self.device)
-        optimizer = optimizer_for(recipe, self.plain)
+        self.optimizer = optimizer_for(recipe, self.plain)  # not wrapped: accelerate's wrapper costs 2 %
         self.average = averaged(self.plain, recipe.training.ema)
         if recipe.engine.compile:
             self.plain.compile()
-        self.model, self.optimizer = self.accelerator.prepare(self.plain, optimizer)
+        self.model = self.accelerator.prepare(self.plain)
         if len(parts.train) < max(self.world, 2):
             raise ValueError(f"training needs at least 2 images, but the split leaves {len(parts.train)}.")
         self.per_epoch = len(self._order(0))
@@ -122,9 +122,9 @@ class Trainer:
 
     def _step(self, images: Tensor, labels: Tensor, whole: int) -> None:
         """One step on this rank's part of a batch of `whole` images."""
-        torch.manual_seed(seed_for(self.seed, "network", self.step, self.rank))  # dropout and the like
+        self._reseed(seed_for(self.seed, "network", self.step, self.rank))  # for dropout and the like
         generator = generator_for(self.seed, "augment", self.step, self.rank)
-        images = self.prepare(images, labels, generator=generator).images
+        images = crop_and_flip(images, self.prepare.pad, self.prepare.flip, generator)
 
         def augmented() -> View:
             return self.augment(images, labels, self.plain, dtype=torch.float32, generator=generator)
@@ -138,13 +138,30 @@ class Trainer:
         weight = len(images) * self.world / whole  # ranks are averaged; a larger share counts for more
         self.optimizer.zero_grad()
         self.accelerator.backward(loss * weight if self.world > 1 else loss)
-        if self.recipe.optimizer.clip is not None:
-            self.accelerator.clip_grad_norm_(self.model.parameters(), self.recipe.optimizer.clip)
-        self.optimizer.step()
+        self._move()
         if self.average is not None:
             self.average.update_parameters(self.plain)
         self.recent.append(loss.detach() * len(images))
         self.state.images += len(images)
+
+    def _reseed(self, seed: int) -> None:
+        """torch.manual_seed, without the stack trace that it keeps for devices not yet in use."""
+        torch.default_generator.manual_seed(seed)
+        if self.device.type != "cpu":
+            torch.manual_seed(seed)
+
+    def _move(self) -> None:
+        """One step of the optimiser, on gradients clipped if the recipe says so."""
+        scaler, clip = self.accelerator.scaler, self.recipe.optimizer.clip
+        if scaler is not None:
+            scaler.unscale_(self.optimizer)
+        if clip is not None:
+            nn.utils.clip_grad_norm_(self.plain.parameters(), clip)
+        if scaler is None:
+            self.optimizer.step()
+        else:
+            scaler.step(self.optimizer)
+            scaler.update()
 
     def look(self) -> None:
         """Add up the losses of the last steps; stop if one of them is no number."""

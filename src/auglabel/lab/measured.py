@@ -17,7 +17,7 @@ from auglabel.data.source import DataSet
 from auglabel.data.split import Parts
 from auglabel.lab.build import data_for, model_for
 from auglabel.lab.checkpoint import load_checkpoint, load_weights
-from auglabel.lab.conditions import Attack, conditions
+from auglabel.lab.conditions import Attack, Condition, conditions
 from auglabel.lab.draft import read_recipe
 from auglabel.lab.evaluate import evaluate
 from auglabel.lab.files import write_json, write_text
@@ -58,6 +58,9 @@ class Measured:
 
 def evaluate_run(run: Run, how: Measured, attack: Attack, words: Sequence[str]) -> None:
     """Measure a run's last or best weights on its test images; results go into the run."""
+    if how.weights is not None:
+        raise ValueError(f"--weights go with --model, but {run.path} is a run, which has its own.")
+    asked = conditions(_names(how.on), attack)
     recipe = read_recipe(str(run.recipe_file), words)
     if differences := [line for line in run.recipe().differences(recipe) if not line.startswith("data.")]:
         raise ValueError(f"a run is measured as it was trained, but {'; '.join(differences)} was asked for.")
@@ -67,7 +70,7 @@ def evaluate_run(run: Run, how: Measured, attack: Attack, words: Sequence[str]) 
     model = model_for(recipe, data)
     _load(model, weights, str(run.path))
     out = Path(how.out) if how.out else run.path / "eval"
-    _measure(model, recipe, data, parts, how, attack, {"run": str(run.path), **about}, out)
+    _measure(model, recipe, data, parts, how, attack, asked, {"run": str(run.path), **about}, out)
 
 
 def run_weights(run: Run, which: str = "last") -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -83,11 +86,12 @@ def run_weights(run: Run, which: str = "last") -> tuple[dict[str, Tensor], dict[
 def evaluate_network(recipe: Recipe, how: Measured, attack: Attack) -> None:
     """Measure a network that no run here trained."""
     assert how.weights is not None
+    asked, weights = conditions(_names(how.on), attack), load_weights(Path(how.weights))
     data, parts = data_for(recipe)
     model = model_for(recipe, data)
-    _load(model, load_weights(Path(how.weights)), how.weights)
+    _load(model, weights, how.weights)
     about = {"model": recipe.model.name, "weights": how.weights}
-    _measure(model, recipe, data, parts, how, attack, about, Path(how.out or "eval"), foreign=True)
+    _measure(model, recipe, data, parts, how, attack, asked, about, Path(how.out or "eval"), foreign=True)
 
 
 def _measure(
@@ -97,12 +101,13 @@ def _measure(
     parts: Parts,
     how: Measured,
     attack: Attack,
+    asked: Sequence[Condition],
     about: dict[str, Any],
     out: Path,
     foreign: bool = False,
 ) -> None:
-    console = Console(highlight=False)
-    asked = conditions([name.strip() for name in how.on.split(",")], attack)
+    console = Console(highlight=False, emoji=False)
+    out.mkdir(parents=True, exist_ok=True)
     if torch.cuda.is_available():
         model.to("cuda")
     with console.status("measuring") as status:
@@ -119,27 +124,42 @@ def _measure(
             workers=how.workers,
             told=lambda line: status.update(f"measuring {line}"),
         )
-    if foreign and evaluation.temperature is not None:
-        evaluation.notes.append(
-            "The temperature was fitted on images cut from the training part, which this network may know."
-        )
+    if foreign:
+        evaluation.notes.extend(_doubts(recipe, data, evaluation.temperature is not None))
     about = {
         "auglabel": __version__,
         **about,
         "data": {"name": data.name, "checksum": data.checksum, "notes": list(data.notes)},
         "seed": recipe.training.seed,
         "resamples": how.resamples,
-        "attack": vars(attack) if any(name != "clean" for name in how.on.split(",")) else None,
+        "batch_size": how.batch_size,
+        "attack": vars(attack) if any(condition.attacks for condition in asked) else None,
     }
-    out.mkdir(parents=True, exist_ok=True)
-    name = "-".join(word.replace(":", ".") for word in how.on.replace(" ", "").split(","))
-    write_json(out / f"{name}.json", as_json(evaluation, about))
-    write_text(out / f"{name}.csv", as_csv(evaluation))
-    title = str(about.get("run") or about.get("model"))
-    console.print(as_table(evaluation, title))
+    console.print(as_table(evaluation, str(about.get("run") or about.get("model"))))
     for note in evaluation.notes:
         console.print(note, markup=False)
-    console.print(f"wrote {out / name}.json and .csv", markup=False)
+    name = "-".join(word.replace(":", ".") for word in _names(how.on))
+    write_json(out / f"{name}.json", as_json(evaluation, about))
+    write_text(out / f"{name}.csv", as_csv(evaluation))
+    console.print(f"wrote {out / name}.json and .csv", markup=False, soft_wrap=True)
+
+
+def _names(on: str) -> list[str]:
+    return list(dict.fromkeys(name.strip() for name in on.split(",")))
+
+
+def _doubts(recipe: Recipe, data: DataSet, scaled: bool) -> list[str]:
+    """What a network from elsewhere may have seen: the data set says which images are for training."""
+    if data.test is None:
+        return [
+            f"{data.name} has no test part: test and validation images are a random part of it, which this "
+            "network may have trained on."
+        ]
+    if scaled and recipe.split["validation_from"] == "train":
+        return [
+            "The temperature was fitted on images cut from the training part, which this network may know."
+        ]
+    return []
 
 
 def _load(model: nn.Module, weights: dict[str, Tensor], where: str) -> None:

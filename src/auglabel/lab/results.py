@@ -10,6 +10,7 @@ from typing import Any
 
 from rich import box
 from rich.table import Table
+from rich.text import Text
 
 from auglabel.lab.bootstrap import Figure
 from auglabel.lab.evaluate import Evaluation, Row
@@ -35,18 +36,20 @@ def as_json(evaluation: Evaluation, about: Mapping[str, Any]) -> dict[str, Any]:
             }
             for row in evaluation.rows
         ],
-        "means": evaluation.means(),
+        "means": [
+            mean | {part: _finite(mean[part]) for part in ("figures", "scaled")}
+            for mean in evaluation.means()
+        ],
     }
 
 
 def _plain(figures: Mapping[str, Figure]) -> dict[str, dict[str, float | None]]:
-    def number(value: float) -> float | None:
-        return value if math.isfinite(value) else None
+    return {name: _finite(figure._asdict()) for name, figure in figures.items()}
 
-    return {
-        name: {part: number(value) for part, value in figure._asdict().items()}
-        for name, figure in figures.items()
-    }
+
+def _finite(values: Mapping[str, float]) -> dict[str, float | None]:
+    """JSON has no nan and no infinity: null."""
+    return {name: value if math.isfinite(value) else None for name, value in values.items()}
 
 
 def as_csv(evaluation: Evaluation) -> str:
@@ -67,7 +70,8 @@ def as_csv(evaluation: Evaluation) -> str:
 
 def as_table(evaluation: Evaluation, title: str) -> Table:
     """The usual metrics; under each its interval, beside them ECE and NLL at the fitted temperature."""
-    images = f"{title}: {evaluation.rows[0].count:,} test images"
+    count = evaluation.rows[0].count
+    images = Text(f"{title}: {count:,} test image{'s' if count > 1 else ''}")
     table = Table(title=images, box=box.SIMPLE_HEAD, padding=0, caption=_caption(evaluation))
     table.add_column("on", min_width=9, overflow="fold")
     for name in SHOWN.values():
@@ -80,18 +84,20 @@ def as_table(evaluation: Evaluation, title: str) -> Table:
     for mean in evaluation.means():
         scaled = [_shown(name, mean["scaled"][name]) for name in ("ece", "nll")] if mean["scaled"] else []
         values = [_shown(name, mean["figures"][name]) for name in SHOWN]
-        table.add_row(f"mean of {mean['pairs']}, {mean['on']}", *values, *scaled)
+        table.add_row(Text(f"mean of {mean['pairs']}, {mean['on']}"), *values, *scaled)
     return table
 
 
 def _caption(evaluation: Evaluation) -> str:
-    scaled = "" if evaluation.temperature is None else f"; T: at temperature {evaluation.temperature:.3f}"
-    return f"accuracy, ECE and debiased ECE in %; below, 95 % intervals{scaled}"
+    intervals = any(not math.isnan(row.figures["accuracy"].low) for row in evaluation.rows)
+    parts = ["accuracy, ECE and debiased ECE in %"]
+    parts += ["below, 95 % intervals"] if intervals else []
+    parts += [f"T: at temperature {evaluation.temperature:.3g}"] if evaluation.temperature is not None else []
+    return "; ".join(parts)
 
 
-def _cells(row: Row) -> list[str]:
-    name = row.on if row.severity is None else f"{row.on} {row.severity}"
-    cells = [name]
+def _cells(row: Row) -> list[str | Text]:
+    cells: list[str | Text] = [Text(row.on if row.severity is None else f"{row.on} {row.severity}")]
     cells += [_with_interval(metric, row.figures[metric]) for metric in SHOWN]
     if row.scaled is not None:
         cells += [_with_interval(metric, row.scaled[metric]) for metric in ("ece", "nll")]
@@ -102,9 +108,12 @@ def _with_interval(name: str, figure: Figure) -> str:
     value = _shown(name, figure.value)
     if math.isnan(figure.low):
         return value
-    digits = 1 if name in IN_PERCENT else 2
-    return f"{value}\n {_shown(name, figure.low, digits)}-{_shown(name, figure.high, digits)}"
+    return f"{value}\n {_shown(name, figure.low, 1)}-{_shown(name, figure.high, 1)}"
 
 
-def _shown(name: str, value: float, digits: int | None = None) -> str:
-    return f"{100 * value:.1f}" if name in IN_PERCENT else f"{value:.{digits or 3}f}"
+def _shown(name: str, value: float, fewer: int = 0) -> str:
+    """Percent with one digit, others with three or `fewer`; large ones with less, to fit the column."""
+    if name in IN_PERCENT:
+        return f"{100 * value:.1f}"
+    digits = max(0, 3 - fewer - sum(abs(value) >= step for step in (9.995, 99.95)))
+    return f"{value:.{digits}f}" if abs(value) < 999.5 else f"{value:.2g}"
