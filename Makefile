@@ -1,15 +1,23 @@
 PYTHON ?= python3
 BIN := .venv/bin
+RUN ?= runs/mine
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format clean
+.PHONY: help demo train eval test lint format clean
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' Makefile
 
 demo: .venv/train.stamp  ## train and compare on the embedded images
 	$(BIN)/auglabel demo
+
+train: .venv/train.stamp  ## train on your own pictures: make train DATA=folder
+	@test -n "$(DATA)" || { echo "which pictures? make train DATA=folder, with a sub-folder per class"; exit 2; }
+	$(BIN)/auglabel train folder --data.root "$(DATA)" --out "$(RUN)" --resume
+
+eval: .venv/train.stamp  ## measure what make train trained
+	$(BIN)/auglabel eval "$(RUN)"
 
 test: lint  ## lint, then run the tests
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from auglabel.lab.rundir import TIMES, Run
 
-SMALL = ["--split.train=240", "--split.validation=80", "--split.test=40", "--batch_size=40", "--epochs=4"]
+SMALL = ["--split.train=240", "--split.validation=80", "--split.test=40", "--batch_size=40", "--epochs=12"]
 RECIPES = {
     "RandAug + AutoLabel": ["--regime=randaug_autolabel", "--alpha=0.2"],
     "AugMix + AutoLabel, averaged weights": ["--regime=augmix_autolabel", "--alpha=0.2", "--ema=0.9"],

@@ -108,6 +108,18 @@ def test_a_run_stopped_anywhere_ends_as_if_it_never_had(name, monkeypatch):
             assert torch.equal(ours.tensors[key], tensor), key
 
 
+def test_a_run_stopped_between_the_last_step_of_an_epoch_and_its_end_goes_on_too():
+    whole = trainer_for(*REGIMES["averaged"])
+    expected = train(whole)
+    first, second = trainer_for(*REGIMES["averaged"]), trainer_for(*REGIMES["averaged"])
+    assert len(list(first.epoch(lambda step: False))) == first.per_epoch
+    second.restore(first.checkpoint())
+    assert second.state.batch == second.per_epoch
+    assert train(second) == expected
+    for key, tensor in whole.checkpoint().tensors.items():
+        assert torch.equal(second.checkpoint().tensors[key], tensor), key
+
+
 def test_labels_move_only_the_labels():
     """AutoLabel with alpha 0 is one-hot: calibrating shifts neither weights nor draws."""
     plain, learned = (

@@ -130,9 +130,8 @@ class Trainer:
             return self.augment(images, labels, self.plain, dtype=torch.float32, generator=generator)
 
         view = augmented()
-        rate = SCHEDULES[self.recipe.schedule.name](self.step, self.steps, **self.recipe.schedule.options)
         for group in self.optimizer.param_groups:
-            group["lr"] = highest_rate(self.recipe) * rate
+            group["lr"] = self._rate(self.step)
         with self.accelerator.autocast():
             loss = LOSSES[self.recipe.training.loss](self.model, images, view, self.policy, augmented)
         weight = len(images) * self.world / whole  # ranks are averaged; a larger share counts for more
@@ -143,6 +142,11 @@ class Trainer:
             self.average.update_parameters(self.plain)
         self.recent.append(loss.detach() * len(images))
         self.state.images += len(images)
+
+    def _rate(self, step: int) -> float:
+        """The learning rate of a step."""
+        part = SCHEDULES[self.recipe.schedule.name](step, self.steps, **self.recipe.schedule.options)
+        return highest_rate(self.recipe) * part
 
     def _reseed(self, seed: int) -> None:
         """torch.manual_seed, without the stack trace that it keeps for devices not yet in use."""
@@ -193,7 +197,7 @@ class Trainer:
         record = {
             "epoch": self.state.epoch + 1,
             "step": self.step,
-            "learning_rate": self.optimizer.param_groups[0]["lr"],
+            "learning_rate": self._rate(self.step - 1),
             "loss": loss / images,
             **({"validation": seen} if seen else {}),
             **({"confidence": spread} if (spread := self._spread()) else {}),
