@@ -198,6 +198,64 @@ def test_usual_formats_are_read(tmp_path, ending):
     assert (image.int() - torch.tensor([200, 100, 50])).abs().max() <= 3
 
 
+def photograph(path: Path, orientation: int, upright: Image.Image, **options) -> None:
+    """`upright` as a camera held that way stores it: turned, with a note that says how to turn it back."""
+    exif = Image.Exif()
+    exif[274] = orientation
+    turn = {1: 0, 3: 180, 6: 90, 8: 270}[orientation]  # degrees against the clock
+    save(upright.rotate(turn, expand=True), path, exif=exif, **options)
+
+
+@pytest.mark.parametrize("ending", ["png", "tiff", "webp"])
+@pytest.mark.parametrize("memory_gb", [4, 0])
+def test_photographs_are_turned_upright(tmp_path, ending, memory_gb):
+    options = {"lossless": True} if ending == "webp" else {}
+    for name, orientation in (("a", 1), ("b", 3), ("c", 6), ("d", 8)):
+        photograph(tmp_path / "d" / name / f"x.{ending}", orientation, noise(7, 4, 0), **options)
+
+    data = folder(tmp_path / "d", memory_gb=memory_gb)
+
+    assert data.train.shape == (3, 4, 7)
+    expected = torch.from_numpy(np.asarray(noise(7, 4, 0)).transpose(2, 0, 1).copy())
+    for image in all_images(data):
+        assert image.equal(expected)
+
+
+def test_mirrored_jpegs_are_turned_and_random_crops_are_cut_from_what_is_upright(tmp_path):
+    wide = Image.new("L", (64, 32), 0)
+    wide.paste(255, (0, 0, 32, 32))  # bright on the left
+    exif = Image.Exif()
+    exif[274] = 5  # to be mirrored along the main diagonal
+    for name in "ab":
+        save(wide.transpose(Image.Transpose.TRANSPOSE), tmp_path / "d" / name / "x.jpg", exif=exif)
+    data = folder(tmp_path / "d")
+
+    assert data.train.shape == (1, 32, 64)
+    assert data.train.images[0, 0, 16, 8] > 250
+    assert data.train.images[0, 0, 16, 56] < 5
+    crops = folder(tmp_path / "d", size=8, channels=1, train_crop="random_resized").train
+    for draw in range(20):
+        image = crops.fetch(torch.tensor([0]), draw=draw)[0, 0].float()
+        assert image.std(dim=0).max() < 8  # columns are of one shade: the edge stands upright
+
+
+def test_sizes_are_compared_after_turning(tmp_path):
+    photograph(tmp_path / "d" / "a" / "x.png", 1, noise(7, 4, 0))
+    photograph(tmp_path / "d" / "b" / "x.png", 6, noise(4, 7, 0))  # stored as 7 x 4, but upright
+
+    with pytest.raises(ValueError, match=r"a/x\.png has 7 x 4 pixels and .*b/x\.png has 4 x 7"):
+        folder(tmp_path / "d")
+
+
+@pytest.mark.parametrize("note", [b"Exif\0\0nonsense", b"Exif\0\0MM\0*\0\0\0\x08\0\x09\x01", b"Exif\0\0"])
+@pytest.mark.filterwarnings("ignore:Corrupt EXIF")
+def test_a_damaged_note_of_the_camera_leaves_the_picture_as_it_is_stored(tmp_path, note):
+    for name in "ab":
+        save(noise(7, 4, 0), tmp_path / "d" / name / "x.jpg", exif=note)
+
+    assert folder(tmp_path / "d").train.shape == (3, 4, 7)
+
+
 def test_formats_that_pillow_loads_late_are_found_by_all_threads(tmp_path):
     for n in range(4 * decode.CHUNK):
         save(Image.new("L", (2, 2), 9), tmp_path / "d" / "ab"[n % 2] / f"{n}.tif")

@@ -181,18 +181,21 @@ def test_scaled_figures_are_those_at_the_temperature():
     ("validation", "note"),
     [
         (InMemory(torch.zeros(0, 1, 28, 28).byte(), torch.zeros(0).long()), "There are no validation images"),
-        (InMemory(torch.zeros(9, 1, 28, 28).byte(), torch.arange(9)), "no temperature beats a uniform guess"),
+        (
+            InMemory(torch.zeros(10, 1, 28, 28).byte(), torch.arange(10)),
+            "no temperature beats a uniform guess",
+        ),
     ],
 )
 def test_without_a_temperature_there_is_a_note_and_no_scaled_figures(validation, note):
-    found = evaluate(nearest_mean(sharpness=1e-9), parts()[0], validation, [CLEAN], **QUICK)
+    found = evaluate(nearest_mean(), parts()[0], validation, [CLEAN], **QUICK)
     assert found.temperature is None
     assert found.rows[0].scaled is None
     assert len(found.notes) == 1
     assert note in found.notes[0]
 
 
-ATTACK = Attack(epsilon=0.03, steps=8, restarts=3)
+ATTACK = Attack(epsilon=0.1, steps=8, restarts=3)
 
 
 def attacked(model, source, attack=ATTACK, **options):
@@ -210,11 +213,12 @@ def test_attacked_accuracy_is_right_when_clean_and_fooled_by_no_restart():
         generator = generator_for(0, "pgd/None", block)
         for _ in range(ATTACK.restarts):
             moved = pgd(
-                model, images[rows], labels[rows], 0.03, steps=8, step=2.5 * 0.03 / 8, generator=generator
+                model, images[rows], labels[rows], 0.1, steps=8, step=2.5 * 0.1 / 8, generator=generator
             )
             standing[rows] &= model(moved).argmax(dim=1) == labels[rows]
-    assert attacked(model, test) == standing.double().mean().item()
-    assert 0.05 < attacked(model, test) < accuracy_score(labels, logits_of(model, test).argmax(dim=1)) - 0.1
+    expected = standing.double().mean().item()
+    assert 0.05 < expected < 0.5
+    assert attacked(model, test) == expected
 
 
 def test_attacked_accuracy_of_a_linear_network_is_what_no_corner_of_the_ball_can_take():
@@ -289,7 +293,7 @@ def test_the_seed_decides_every_number():
         evaluate(nearest_mean(), test, validation, asked, images=60, resamples=50, seed=seed)
         for seed in (1, 1, 2)
     )
-    assert one == again
+    assert repr(one) == repr(again)  # nan is not equal to itself
     assert values(one.rows[0]) != values(other.rows[0])
 
 
@@ -313,6 +317,7 @@ def test_an_attack_gets_a_batch_at_a_time_and_batches_of_250_or_more_change_noth
 
     def move(model, images, labels, generator):
         seen.append(len(images))
+        torch.rand(images.shape, generator=generator)  # a first restart
         return noisy(model, images, labels, generator)
 
     asked = [Condition("noise", move, attacks=True)]
@@ -409,10 +414,7 @@ def test_means_are_plain_means_over_pairs_of_type_and_severity():
 
 
 def test_ece_of_pairs_is_averaged_and_never_pooled():
-    """Sure of class 0 with 0.75: right on every label 0, wrong on every label 1; pooled the gap would be 0.25.
-
-    Severity 1 leaves an image black, severity 2 makes it white, where the network says 1 with 0.75.
-    """
+    """Black images are class 0, as the network says with 0.75; at severity 2 they are white: it says 1."""
     model = nn.Sequential(nn.Flatten(), nn.Linear(1, 2))
     model[1].weight.data = torch.tensor([[-2 * math.log(3)], [0.0]])
     model[1].bias.data = torch.tensor([math.log(3), 0.0])

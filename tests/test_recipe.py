@@ -1,6 +1,7 @@
 import pytest
 import yaml
 
+from auglabel.lab.catalogue import DATASETS
 from auglabel.lab.draft import RECIPES, RecipeError, help_text, read_recipe, recipe_names, recipe_path
 
 
@@ -193,3 +194,9 @@ def test_recipes_say_what_they_are_for():
     for path in RECIPES.glob("*.yaml"):
         assert path.read_text().startswith("# "), path
         assert isinstance(yaml.safe_load(path.read_text()), dict)
+
+
+@pytest.mark.parametrize("name", DATASETS)
+def test_every_data_set_can_be_named_and_explained(name):
+    """No option of a data set may be called as the section's own."""
+    assert "--data.name" in help_text("embedded", [f"--data={name}"])

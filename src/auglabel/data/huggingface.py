@@ -49,7 +49,7 @@ class Rows:
 
 def huggingface(
     path: str,
-    name: str | None = None,
+    config: str | None = None,
     image: str = "image",
     label: str = "label",
     size: int | None = None,
@@ -69,7 +69,7 @@ def huggingface(
     """
     frame = framed(size, resize, channels, train_crop)
     require_number("memory_gb", memory_gb, 0)
-    splits = _splits(path, name, revision)
+    splits = _splits(path, config, revision)
     tables = {train_split: _split(path, splits, train_split)}
     test_split = test_split or next(
         (one for one in TEST_SPLITS if one in splits and one != train_split), None
@@ -135,7 +135,7 @@ def _datasets() -> Any:
         ) from error
 
 
-def _splits(path: str, name: str | None, revision: str | None) -> dict[str, Any]:
+def _splits(path: str, config: str | None, revision: str | None) -> dict[str, Any]:
     module = _datasets()
     try:
         if os.path.isdir(path) and any(
@@ -143,12 +143,12 @@ def _splits(path: str, name: str | None, revision: str | None) -> dict[str, Any]
         ):
             found = module.load_from_disk(path)
         else:
-            found = module.load_dataset(path, name, revision=revision)
+            found = module.load_dataset(path, config, revision=revision)
     except Exception as error:  # the hub, the network, the file formats: each has its own
         reason = " ".join(str(error).split()).rstrip(".")
         raise OSError(
             f"the data set {path} could not be loaded ({type(error).__name__}: {reason}): check its name, "
-            "its configuration (--data.name) and the network, or give a directory that save_to_disk wrote."
+            "its configuration (--data.config) and the network, or give a directory that save_to_disk wrote."
         ) from None
     return dict(found) if isinstance(found, dict) else {"train": found}
 

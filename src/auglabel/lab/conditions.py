@@ -16,7 +16,7 @@ from auglabel.attack.foolbox import ATTACKS, foolbox_attack
 from auglabel.attack.pgd import pgd
 from auglabel.checks import kind_of, require_number, require_whole
 from auglabel.lab.catalogue import entry
-from auglabel.models.by_name import _own as imported
+from auglabel.models.by_name import imported
 from auglabel.modes import evaluating
 
 SEVERITIES = (1, 2, 3, 4, 5)
@@ -140,9 +140,10 @@ def _function_at(
 ) -> Tensor:
     moved = function(images.cpu(), severity, generator)  # where the generator is: the same on every device
     if not isinstance(moved, Tensor) or moved.shape != images.shape or not moved.is_floating_point():
+        came = kind_of(moved) if isinstance(moved, Tensor) else f"a {type(moved).__name__}"
         raise ValueError(
-            f"--on {name} must return images in floating point of shape {tuple(images.shape)}, but "
-            f"{kind_of(moved)} came."
+            f"--on {name} must return images in floating point of shape {tuple(images.shape)}, "
+            f"but {came} came."
         )
     low, high = (float(edge) for edge in moved.aminmax())
     if not (low >= 0 and high <= 1):  # or nan

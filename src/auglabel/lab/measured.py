@@ -62,7 +62,7 @@ def evaluate_run(run: Run, how: Measured, attack: Attack, words: Sequence[str]) 
         raise ValueError(f"--weights go with --model, but {run.path} is a run, which has its own.")
     asked = conditions(_names(how.on), attack)
     recipe = read_recipe(str(run.recipe_file), words)
-    if differences := [line for line in run.recipe().differences(recipe) if not line.startswith("data.")]:
+    if differences := run.recipe().differences(recipe):
         raise ValueError(f"a run is measured as it was trained, but {'; '.join(differences)} was asked for.")
     data, parts = data_for(recipe)
     _require_same_data(run, data, parts)

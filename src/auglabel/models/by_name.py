@@ -46,7 +46,7 @@ def model_function(name: str) -> Callable[..., nn.Module]:
         raise ValueError(f'a model of your own is named as module:function, but "{name}" came.')
     if module in ("timm", "torchvision"):
         return _published(module, rest)
-    return _own(module, rest)
+    return imported(module, rest)
 
 
 class Normalized(nn.Module):
@@ -62,7 +62,7 @@ class Normalized(nn.Module):
         return logits
 
 
-def _own(module: str, function: str) -> Callable[..., nn.Module]:
+def imported(module: str, function: str) -> Callable[..., nn.Module]:
     """An attribute, perhaps of an attribute, of a module; the current directory counts as importable."""
     if not all(part.isidentifier() for part in module.split(".")):
         raise ValueError(f'name the module as Python imports it, such as "nets.mine", but "{module}" came.')

@@ -1,0 +1,142 @@
+"""An evaluation written down: strict JSON, CSV that reads back, a table that fits a terminal."""
+
+import csv
+import io
+import json
+import math
+
+import pytest
+from rich.console import Console
+
+from auglabel.lab.bootstrap import Figure
+from auglabel.lab.evaluate import STREAMING, Evaluation, Row
+from auglabel.lab.results import as_csv, as_json, as_table
+
+NAMES = [*STREAMING, "equal_mass_ece", "classwise_ece", "aurc"]
+
+
+def figures(start, intervals, nll=None):
+    """Each metric a little more than the one before."""
+    found = {}
+    for place, name in enumerate(NAMES):
+        value = start + 0.0123 * place
+        ends = (value - 0.021, value + 0.034) if intervals else (math.nan, math.nan)
+        found[name] = Figure(value, *ends)
+    if nll is not None:
+        found["nll"] = Figure(nll, nll, nll) if intervals else Figure(nll, math.nan, math.nan)
+    return found
+
+
+def evaluation(temperature=1.7, intervals=True, nll=None):
+    def row(on, severity, start):
+        scaled = figures(start + 0.2, intervals, nll) if temperature is not None else None
+        return Row(on, severity, 1234, figures(start, intervals, nll), scaled)
+
+    graded = [row("corruptions.weather:snow", severity, 0.3 + severity / 50) for severity in range(1, 6)]
+    return Evaluation([row("clean", None, 0.1), row("pgd", None, 0.4), *graded], temperature, ["a note"])
+
+
+VARIANTS = pytest.mark.parametrize(
+    ("temperature", "intervals"), [(1.7, True), (None, True), (1.7, False), (None, False)]
+)
+
+
+def refuse(token):
+    raise AssertionError(f"{token} is not JSON")
+
+
+@VARIANTS
+@pytest.mark.parametrize("nll", [None, math.inf])
+def test_json_is_strict_and_holds_every_number(temperature, intervals, nll):
+    found = evaluation(temperature, intervals, nll)
+    read = json.loads(json.dumps(as_json(found, {"run": "runs/x"})), parse_constant=refuse)
+    assert read["run"] == "runs/x"
+    assert read["temperature"] == temperature
+    assert read["notes"] == ["a note"]
+    assert [(row["on"], row["severity"], row["count"]) for row in read["rows"]] == [
+        (row.on, row.severity, row.count) for row in found.rows
+    ]
+    for written, row in zip(read["rows"], found.rows, strict=True):
+        assert (written["scaled"] is None) == (temperature is None)
+        for part in ("figures", "scaled") if temperature else ("figures",):
+            for name, figure in getattr(row, part).items():
+                for end, value in figure._asdict().items():
+                    expected = value if math.isfinite(value) else None
+                    assert written[part][name][end] == expected
+    assert [mean["on"] for mean in read["means"]] == ["corruptions.weather:snow", "corrupted"]
+    accuracy = sum(0.3 + severity / 50 for severity in range(1, 6)) / 5
+    assert read["means"][1]["figures"]["accuracy"] == pytest.approx(accuracy)
+    assert (read["means"][1]["figures"]["nll"] is None) == (nll is not None)
+    assert read["means"][1]["scaled"].get("accuracy") == (
+        pytest.approx(accuracy + 0.2) if temperature else None
+    )
+
+
+@VARIANTS
+@pytest.mark.parametrize("nll", [None, math.inf])
+def test_csv_reads_back_to_the_same_numbers(temperature, intervals, nll):
+    found = evaluation(temperature, intervals, nll)
+    lines = list(csv.DictReader(io.StringIO(as_csv(found))))
+    expected = [
+        (row, at, part)
+        for row in found.rows
+        for at, part in ((1.0, row.figures), (temperature, row.scaled))
+        if part is not None
+    ]
+    assert len(lines) == len(expected) == 7 * (2 if temperature else 1)
+    for line, (row, at, part) in zip(lines, expected, strict=True):
+        assert line["on"] == row.on
+        assert line["severity"] == ("" if row.severity is None else str(row.severity))
+        assert int(line["count"]) == 1234
+        assert float(line["temperature"]) == at
+        for name, figure in part.items():
+            for end, value in zip(("", "_low", "_high"), figure, strict=True):
+                read = float(line[f"{name}{end}"])
+                assert read == value or (math.isnan(read) and math.isnan(value))
+
+
+def printed(found, title="runs/x"):
+    file = io.StringIO()
+    Console(file=file, width=80, highlight=False, emoji=False).print(as_table(found, title))
+    return file.getvalue()
+
+
+@VARIANTS
+def test_the_table_fits_80_columns_and_shows_the_numbers(temperature, intervals):
+    text = printed(evaluation(temperature, intervals))
+    assert all(len(line) <= 80 for line in text.splitlines())
+    assert "…" not in text
+    assert "1,234 test images" in text
+    # clean: accuracy 10.0 %, the third metric ECE 12.5 %, debiased 13.7 %, NLL the sixth, 0.1 + 5 x 0.0123
+    (clean,) = (line.split() for line in text.splitlines() if line.strip().startswith("clean"))
+    assert clean[1:5] == ["10.0", "12.5", "13.7", "0.162"]
+    assert clean[5:] == (["32.5", "0.362"] if temperature else [])
+    assert ("7.9-13.4" in text) == intervals
+    assert ("0.14-0.20" in text) == intervals
+    assert ("95 % intervals" in text) == intervals
+    assert ("temperature 1.7" in text) == (temperature is not None)
+    assert text.count("mean of") == 2
+    assert "36.0" in text  # accuracy over the five severities
+
+
+@pytest.mark.parametrize("nll", [9.9999, 12.3456, 123.456, 98765.4, 1.5e30, math.inf])
+def test_large_numbers_fit_too(nll):
+    text = printed(evaluation(nll=nll))
+    assert all(len(line) <= 80 for line in text.splitlines())
+    assert "…" not in text
+    shown = {9.9999: "10.00", 12.3456: "12.35", 123.456: "123.5", 98765.4: "9.9e+04", 1.5e30: "1.5e+30"}
+    assert shown.get(nll, "inf") in text
+
+
+def test_one_image_all_right_fits():
+    sure = dict.fromkeys(NAMES, Figure(1.0, 1.0, 1.0))
+    text = printed(Evaluation([Row("clean", None, 1, sure, sure)], 1e-30))
+    assert all(len(line) <= 80 for line in text.splitlines())
+    assert "…" not in text
+    assert "100.0-100.0" in text
+    assert "1 test image " in text
+
+
+def test_names_with_brackets_and_colons_are_shown_as_they_are():
+    text = printed(evaluation(), "runs/[bold]x:fire:")
+    assert "runs/[bold]x:fire:" in text
