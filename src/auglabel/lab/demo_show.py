@@ -23,6 +23,7 @@ from rich.table import Table
 from auglabel.augment.randaug import RandAug
 from auglabel.lab.demo import DISTORTIONS, METHODS, Outcome, Reading, recipe_for, run
 from auglabel.lab.inspect import heat_map
+from auglabel.lab.memory import keep_memory
 
 HEADS = {"accuracy": "accuracy", "ece": "ECE", "debiased_ece": "debiased", "nll": "NLL", "brier": "Brier"}
 IN_PERCENT = ("accuracy", "ece", "debiased_ece")
@@ -83,8 +84,9 @@ def _run_all(seeds: int, epochs: int, console: Console) -> list[Outcome]:
 
 
 def _settle() -> None:
-    """In each process: one thread, and Ctrl-C is the parent's to handle."""
+    """In each process: one thread, memory that is kept, and Ctrl-C left to the parent."""
     torch.set_num_threads(1)
+    keep_memory()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 

@@ -24,7 +24,7 @@ Confidences = dict[str, list[float]]  # a kind's name -> the confidence of each 
 History = Sequence[tuple[int, Confidences]]  # (epoch, confidences), in order
 
 BARS = "▁▂▃▄▅▆▇█"
-LONGEST_LINE = 24  # characters of a sparkline
+LONGEST_LINE = 16  # characters: the table then fits 80 columns
 TITLE, LABEL, SMALL = 20, 14, 11  # font sizes
 GAP, MARGIN, PLOT = 8, 20, 1000
 NARROWEST_RANGE = 0.01  # of the colours: less than a hundredth would make noise look like news
