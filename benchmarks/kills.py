@@ -19,6 +19,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from auglabel.lab.checkpoint import load_checkpoint
 from auglabel.lab.rundir import TIMES, Run
 
 SMALL = ["--split.train=240", "--split.validation=80", "--split.test=40", "--batch_size=40", "--epochs=12"]
@@ -42,7 +43,8 @@ def content(out: Path) -> tuple:
     metrics = [{k: v for k, v in line.items() if k not in TIMES} for line in run.metrics()]
     tensors = {name: (str(t.dtype), t.shape, t.numpy().tobytes()) for name, t in last.tensors.items()}
     tables = run.tables_file.read_text() if run.tables_file.exists() else ""
-    return metrics, tables, tensors, run.model_file.read_bytes()
+    best = {name: t.numpy().tobytes() for name, t in load_checkpoint(run.best_file).tensors.items()}
+    return metrics, tables, tensors, best, run.model_file.read_bytes()
 
 
 def survive(words: list[str], kills: int, folder: Path, draw: random.Random) -> dict:

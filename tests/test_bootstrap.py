@@ -7,7 +7,7 @@ import pytest
 import torch
 from conftest import random_probs
 
-from auglabel import metrics
+from auglabel import Calibration, metrics
 from auglabel.lab import bootstrap
 from auglabel.lab.bootstrap import Figure, bootstrapped, drawn, interval, resampled
 
@@ -112,3 +112,27 @@ def test_no_resamples_give_the_value_alone():
     assert found.value == 0.5
     assert math.isnan(found.low)
     assert math.isnan(found.high)
+
+
+def test_an_ece_lies_in_its_interval_and_the_truth_mostly_does():
+    """An over-confident model of known error: 200 simulated test sets of 500 images."""
+
+    def simulated(count, generator):
+        logits = 2 * torch.randn(count, 10, generator=generator)
+        labels = torch.multinomial(logits.softmax(dim=1), 1, generator=generator).squeeze(1)
+        return 2 * logits, labels
+
+    seen = Calibration()
+    seen.update_logits(*simulated(200_000, torch.Generator().manual_seed(0)))
+    inside, covered = 0, 0
+    for seed in range(200):
+        generator = torch.Generator().manual_seed(1 + seed)
+        logits, labels = simulated(500, generator)
+        here = Calibration()
+        here.update_logits(logits, labels)
+        samples = resampled(logits, labels, 100, 15, generator).ece
+        value, low, high = interval(float(here.ece), samples, basic=True)
+        inside += low <= value <= high
+        covered += low <= float(seen.ece) <= high
+    assert inside >= 190
+    assert covered >= 170

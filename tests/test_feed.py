@@ -29,18 +29,20 @@ def test_shares_are_disjoint_cover_everything_and_differ_by_at_most_one(count, b
     assert sorted(row for share in rows for row in share) == list(range(count))
     assert all(share == sorted(share) for share in rows)
     assert max(map(len, rows)) - min(map(len, rows)) <= 1
-    assert all(1 <= len(batch) <= batch_size for share in shares for batch in share)
+    assert all(1 <= len(batch) <= batch_size + 1 for share in shares for batch in share)
+    assert all(len(batch) > 1 or batch_size == 1 for share in shares for batch in share[1:])
 
 
 @given(count=st.integers(1, 60), batch_size=st.integers(4, 70), world=st.integers(1, 4))
-def test_the_shuffled_order_is_a_permutation_but_for_a_rest_too_small_to_share(count, batch_size, world):
+def test_the_shuffled_order_is_a_permutation_and_no_rank_is_left_with_one_image(count, batch_size, world):
+    if count < world:
+        with pytest.raises(ValueError, match="leave some of"):
+            shuffled(count, batch_size, seeded(), world)
+        return
     parts = shuffled(count, batch_size, seeded(), world)
-    rows = [row for part in parts for row in part.tolist()]
-    assert len(set(rows)) == len(rows)
-    rest = count % batch_size or batch_size  # size of the last batch
-    assert count - len(rows) == (rest if rest < world else 0)
-    assert all(len(part) >= world for part in parts)
-    assert world > 1 or sorted(rows) == list(range(count))
+    assert sorted(row for part in parts for row in part.tolist()) == list(range(count))
+    assert all(len(part) == batch_size for part in parts[:-1])
+    assert len(parts) == 1 or len(parts[-1]) >= min(2 * world, batch_size)
 
 
 def test_a_batch_too_small_for_the_processes_is_refused():

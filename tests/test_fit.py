@@ -10,6 +10,7 @@ from auglabel.augment.randaug import RandAug
 from auglabel.lab.build import data_for, model_for, optimizer_for
 from auglabel.lab.draft import read_recipe
 from auglabel.lab.fit import Diverged, Trainer
+from auglabel.lab.saving import checkpoint_of, restore
 from auglabel.lab.schedules import cosine
 from auglabel.lab.seeding import generator_for
 from auglabel.measure import calibrate
@@ -99,10 +100,10 @@ def test_a_run_stopped_anywhere_ends_as_if_it_never_had(name, monkeypatch):
         first = trainer_for(*words)
         records = train(first, until=stop)
         second = trainer_for(*words)
-        second.restore(first.checkpoint())
+        restore(second, checkpoint_of(first), "x")
         records += train(second)
         assert records == expected
-        ours, theirs = second.checkpoint(), whole.checkpoint()
+        ours, theirs = checkpoint_of(second), checkpoint_of(whole)
         assert ours.tensors.keys() == theirs.tensors.keys()
         for key, tensor in theirs.tensors.items():
             assert torch.equal(ours.tensors[key], tensor), key
@@ -113,11 +114,11 @@ def test_a_run_stopped_between_the_last_step_of_an_epoch_and_its_end_goes_on_too
     expected = train(whole)
     first, second = trainer_for(*REGIMES["averaged"]), trainer_for(*REGIMES["averaged"])
     assert len(list(first.epoch(lambda step: False))) == first.per_epoch
-    second.restore(first.checkpoint())
+    restore(second, checkpoint_of(first), "x")
     assert second.state.batch == second.per_epoch
     assert train(second) == expected
-    for key, tensor in whole.checkpoint().tensors.items():
-        assert torch.equal(second.checkpoint().tensors[key], tensor), key
+    for key, tensor in checkpoint_of(whole).tensors.items():
+        assert torch.equal(checkpoint_of(second).tensors[key], tensor), key
 
 
 def test_labels_move_only_the_labels():

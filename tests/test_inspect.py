@@ -159,7 +159,7 @@ def test_a_sparkline_averages_what_does_not_fit_and_is_full_where_nothing_was_lo
         or sparkline([1.0, 0.0] * 50, lowest=0.0, longest=10) == "▄" * 10
     )
     assert sparkline([1.0], lowest=1.0) == "█"
-    assert len(sparkline([0.5] * 1000, lowest=0.5)) == 24
+    assert len(sparkline([0.5] * 1000, lowest=0.5)) == 16
 
 
 def test_the_chart_has_epochs_from_left_to_right_and_levels_downwards():

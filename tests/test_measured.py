@@ -73,7 +73,8 @@ def complaint(capsys, *words):
 @pytest.mark.parametrize("which", ["last", "best"])
 def test_a_run_is_measured_with_the_weights_asked_for(run, which, capsys):
     assert cli.main(["eval", str(run), "--checkpoint", which, "--resamples", "20"]) == 0
-    found = results(run / "eval")
+    name = "clean" if which == "last" else "clean-best"
+    found = results(run / "eval", name)
     paths = {"last": Run(run).steps()[-1], "best": Run(run).best_file}
     tensors = load_file(paths[which])
     model = SmallNet(10, mean=(0.5,), std=(0.5,))
@@ -93,7 +94,7 @@ def test_a_run_is_measured_with_the_weights_asked_for(run, which, capsys):
     assert found["attack"] is None
     printed = capsys.readouterr().out
     assert f"{100 * accuracy['value']:.1f}" in printed
-    assert f"wrote {run / 'eval' / 'clean'}.json and .csv" in printed
+    assert f"wrote {run / 'eval' / name}.json and .csv" in printed
 
 
 def test_several_conditions_of_a_run_in_one_table(run, tmp_path, monkeypatch, capsys):
@@ -103,7 +104,7 @@ def test_several_conditions_of_a_run_in_one_table(run, tmp_path, monkeypatch, ca
     monkeypatch.chdir(tmp_path)
     words = ["--on", "clean, pgd,weather:fog", "--images", "30", "--resamples", "0", "--steps", "2"]
     assert cli.main(["eval", str(run), *words, "--restarts", "1", "--out", str(tmp_path / "out")]) == 0
-    found = results(tmp_path / "out", "clean-pgd-weather.fog")
+    found = results(tmp_path / "out", "clean-pgd-weather.fog-epsilon0.03-30images")
     assert [(row["on"], row["severity"], row["count"]) for row in found["rows"]] == [
         ("clean", None, 30),
         ("pgd", None, 30),
@@ -218,7 +219,7 @@ def test_other_data_than_the_run_was_trained_with_are_refused(run, capsys):
     facts["data"]["checksum"] = "0" * 64
     Run(run).facts_file.write_text(json.dumps(facts))
     error = complaint(capsys, run)
-    assert "was trained with other images: their checksum was 000000000000..., but that of" in error
+    assert "was begun with other images: their checksum was 000000000000..., but that of" in error
 
 
 def test_another_split_or_recipe_than_the_run_was_trained_with_is_refused(run, capsys):

@@ -1,7 +1,8 @@
 import pytest
+import torch
 import yaml
 
-from auglabel.lab.catalogue import DATASETS
+from auglabel.lab.catalogue import AUGMENTATIONS, DATASETS
 from auglabel.lab.draft import RECIPES, RecipeError, help_text, read_recipe, recipe_names, recipe_path
 
 
@@ -54,7 +55,55 @@ def test_the_papers_imagenet_recipe_is_that_of_the_paper():
     assert (recipe.training.epochs, recipe.training.batch_size) == (90, 256)
     assert recipe.model == ("resnet", {"depth": 50})
     assert (recipe.optimizer.weight_decay, recipe.optimizer.decay) == (2e-4, "not_norms")
-    assert (recipe.split["validation"], recipe.split["validation_from"]) == (25000, "test")
+    assert (recipe.split["validation"], recipe.split["validation_from"]) == (0.5, "test")  # 25,000 of 50,000
+
+
+@pytest.mark.parametrize(
+    ("name", "regime", "option", "value"),
+    [
+        ("cifar100", "randaug_autolabel", "alpha", 0.01),
+        ("imagenet", "randaug_autolabel", "alpha", 0.02),
+        ("cifar100", "augmix_autolabel", "alpha", 0.02),
+        ("imagenet", "augmix_autolabel", "alpha", 0.02),
+        ("cifar10", "at_autolabel", "alpha", 0.5),
+        ("cifar100", "at_autolabel", "alpha", 0.005),
+        ("cifar10", "mixup_autolabel", "alpha", 0.005),
+        ("cifar100", "mixup_autolabel", "alpha", 0.008),
+        ("cifar100", "randaug_ls", "rho", 0.02),
+        ("cifar10", "at_ls", "rho", 0.02),
+        ("imagenet", "randaug_ls", "rho", 0.01),
+        ("imagenet", "augmix_ls", "rho", 0.01),
+    ],
+)
+def test_each_regime_has_the_papers_value_on_each_data_set(name, regime, option, value):
+    recipe = read_recipe(name, ["--data.root=x", f"--regime={regime}"])
+    assert recipe.labels.options[option] == value
+    assert read_recipe(name, ["--data.root=x", f"--regime={regime}", f"--{option}=0.7"]).labels.options == {
+        option: 0.7
+    }
+
+
+@pytest.mark.parametrize("name", ["cifar100", "cpu-cifar10", "embedded"])
+def test_vanilla_does_nothing_beyond_what_all_regimes_do(name):
+    recipe = read_recipe(name, [*words_for(name), "--regime=vanilla"])
+    other = read_recipe(name, [*words_for(name), "--regime=randaug"])
+    assert recipe.prepare == other.prepare
+    images = torch.arange(2 * 3 * 8 * 8, dtype=torch.uint8).view(2, 3, 8, 8)
+    view = AUGMENTATIONS[recipe.augment.name](**recipe.augment.options)(images, torch.tensor([0, 1]))
+    assert torch.equal(view.images, images)
+
+
+def test_a_file_cannot_run_a_command(written, tmp_path):
+    path = written(f"model: {{name: 'os:system', command: 'touch {tmp_path / 'ran'}'}}\n")
+    with pytest.raises(RecipeError, match=r'"os:system" would be imported and run.*--model os:system'):
+        read_recipe(path)
+    assert not (tmp_path / "ran").exists()
+    assert read_recipe(written("model: collections:Counter\n"), typed=["collections:Counter"]).model.name
+
+
+def test_a_misspelt_option_without_its_section_gets_its_near_match():
+    with pytest.raises(RecipeError, match=r'no option "alhpa"\. Did you mean "labels.alpha"'):
+        read_recipe("embedded", ["--alhpa=1"])
 
 
 def test_the_cpu_recipes_are_as_small_as_their_names_promise():
@@ -131,7 +180,16 @@ def test_the_section_may_be_left_out_where_only_one_has_the_option():
         ("a: !!python/object/apply:os.system [ls]\n", r"not a recipe's YAML"),
         ("- 1\n", r"a recipe holds lines such as"),
         ("regime: nope\n", r'line 1: there is no regime "nope"'),
-        ("model: nowhere:build\n", r'line 1: there is no module "nowhere"'),
+        ("model: nowhere:build\n", r'line 1: "nowhere:build" would be imported and run, and no file may'),
+        ("regimes: 3\n", r"line 1: regimes must hold a regime's sections, but None came"),
+        ("regimes: {nope: {}}\n", r'line 1: there is no regime "nope"'),
+        (
+            "regime: trades\nlabels: {name: autolabel, alpha: 1}\n",
+            r"line 2: the loss trades takes labels as they",
+        ),
+        ("regime: augmix_ls\nloss: jensen_shannon\n", r"the loss jensen_shannon takes labels as they are"),
+        ("ema: 1\n", r"line 1: ema must be below 1"),
+        ("optimizer: {clip: 0}\n", r"line 1: clip must be above 0"),
         ("data: 3\n", r"line 1: data must name an entry, but 3 came"),
         (
             "split: {train: many}\n",

@@ -215,6 +215,69 @@ def test_a_loss_that_is_no_number_keeps_the_last_good_checkpoint(tmp_path, capsy
     assert all(tensor.isfinite().all() for tensor in Run(out).last().tensors.values())
 
 
+def test_a_checkpoint_of_another_network_is_one_sentence(whole, tmp_path, capsys):
+    assert train(tmp_path / "wide", "--model.widths=[8,8,8]", epochs=1) == 0
+    out = tmp_path / "copy"
+    shutil.copytree(whole, out)
+    shutil.copy(Run(tmp_path / "wide").steps()[-1], out / "checkpoints" / "step-00000099.safetensors")
+    assert train(out, "--resume", epochs=3) == 1
+    complaint = capsys.readouterr().err
+    assert re.fullmatch(
+        r"auglabel: the weights in .* are of another network: .*of another shape.*\n", complaint
+    )
+
+
+def test_a_run_killed_before_its_best_checkpoint_is_in_place_finds_it_again(whole, tmp_path, monkeypatch):
+    from auglabel.lab import rundir
+
+    out, real = tmp_path / "run", rundir.write_whole
+    assert train(out, "--max-steps=5", epochs=3) == 0
+
+    def killed(path, write):
+        if path.name == "step-00000012.safetensors":
+            raise KeyboardInterrupt
+        real(path, write)
+
+    monkeypatch.setattr(rundir, "write_whole", killed)
+    train(out, "--resume", epochs=3)
+    monkeypatch.undo()
+    assert train(out, "--resume", epochs=3) == 0
+    assert content(out) == content(whole)
+    assert best(out) == best(whole)
+
+
+def best(out):
+    from auglabel.lab.checkpoint import load_checkpoint
+
+    return {
+        name: t.numpy().tobytes() for name, t in load_checkpoint(Run(Path(out)).best_file).tensors.items()
+    }
+
+
+def test_without_validation_images_nothing_is_called_best(tmp_path, capsys):
+    out = tmp_path / "run"
+    assert train(out, "--regime=randaug", "--split.validation=0") == 0
+    assert not Run(out).best_file.exists()
+    assert train(tmp_path / "auto", "--split.validation=0") == 1
+    assert "autolabel learns from validation images, but" in capsys.readouterr().err
+    assert not (tmp_path / "auto").exists()
+
+
+def test_a_resumed_run_keeps_its_split(whole, tmp_path, monkeypatch, capsys):
+    from auglabel.lab import build
+
+    out, real = tmp_path / "run", build.generator_for
+    assert train(out, "--max-steps=2", epochs=3) == 0
+    monkeypatch.setattr(build, "generator_for", lambda seed, purpose: real(seed + 1, purpose))
+    assert train(out, "--resume", epochs=3) == 1
+    assert "was begun with another split" in capsys.readouterr().err
+
+
+def test_a_lone_last_image_finds_a_partner(tmp_path):
+    words = ["--regime=cutmix_autolabel", "--split.train=61", "--split.validation=31"]
+    assert train(tmp_path / "run", *words, "--calibrate.batch_size=30", epochs=1) == 0
+
+
 def test_a_full_disk_is_one_sentence_and_the_last_checkpoint_stays(whole, tmp_path):
     out = tmp_path / "run"
     assert train(out, "--max-steps=2", epochs=3) == 0
@@ -231,7 +294,9 @@ def test_a_full_disk_is_one_sentence_and_the_last_checkpoint_stays(whole, tmp_pa
         check=False,
     )
     assert done.returncode == 1
-    assert re.fullmatch(r"auglabel: .*step-\d+\.safetensors.*\n", done.stderr), done.stderr
+    assert re.fullmatch(r"auglabel: .*checkpoints/.*safetensors could not be written.*\n", done.stderr), (
+        done.stderr
+    )
     assert [p.name for p in Run(out).checkpoints.iterdir()] == ["step-00000002.safetensors"]
     assert train(out, "--resume", epochs=3) == 0
     assert content(out) == content(whole)
@@ -340,13 +405,36 @@ def test_two_processes_learn_the_same_table_from_the_same_predictions(tmp_path, 
     assert max(max(row) for row in one[-1].values()) < 0.9
 
 
-def test_two_processes_stop_and_resume(tmp_path):
-    done = two_processes(tmp_path / "two", "--max-steps=3")
-    assert done.returncode == 0, done.stderr
-    done = two_processes(tmp_path / "two", "--resume")
-    assert done.returncode == 0, done.stderr
-    assert [line["epoch"] for line in Run(tmp_path / "two").metrics()] == [1, 2]
-    assert done.stdout.count("epoch 2/2") == 1  # the first rank speaks alone
+def test_two_processes_stop_save_and_resume_to_the_bit(tmp_path):
+    """With batch norm and averaged weights, whose running statistics each rank keeps for itself."""
+    words = ["--batch_size=10", "--ema=0.9", "--alpha=0.5"]  # 12 steps an epoch: past a look at the clock
+    for name, each in {
+        "whole": [[]],
+        "saved": [["--save_minutes=0"]],
+        "stopped": [["--max-steps=7"], ["--resume", "--max-steps=17"], ["--resume"]],
+    }.items():
+        for more in each:
+            done = two_processes(tmp_path / name, *words, *more)
+            assert done.returncode == 0, done.stderr
+    assert content(tmp_path / "saved") == content(tmp_path / "whole")
+    assert content(tmp_path / "stopped") == content(tmp_path / "whole")
+
+
+def test_a_signal_to_the_launcher_stops_all_its_processes(tmp_path):
+    words = command(tmp_path / "two", "--processes=2", epochs=5000)
+    process = subprocess.Popen(
+        words, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    for line in process.stdout:
+        if line.startswith("epoch 1/"):
+            break
+    process.terminate()
+    said, complaint = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "as you asked; --resume goes on" in said
+    assert "Traceback" not in complaint
+    with Run(tmp_path / "two").locked():  # nobody is left in there
+        assert Run(tmp_path / "two").last().facts["epoch"] >= 1
 
 
 def test_a_port_in_use_is_one_sentence(tmp_path):

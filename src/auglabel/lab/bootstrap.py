@@ -1,4 +1,9 @@
-"""How far a number might be off: the percentile bootstrap over images."""
+"""How far a number might be off: the bootstrap over images.
+
+Resampling adds noise, and a calibration error adds up noise, so its resamples lie above it: its interval is
+the basic one, as far below the value as the resamples reach above, and never below 0. Near a perfectly
+calibrated model it covers the truth less often than 95 %.
+"""
 
 from __future__ import annotations
 
@@ -49,13 +54,15 @@ def drawn(resamples: int, count: int, generator: Generator) -> Tensor:
     return torch.bincount(place.flatten(), minlength=resamples * count).view(resamples, count).double()
 
 
-def interval(value: float, samples: Tensor) -> Figure:
-    """`value` with the middle 95 % of `samples`."""
+def interval(value: float, samples: Tensor, basic: bool = False) -> Figure:
+    """`value` with the middle 95 % of `samples`, or, if `basic`, with that turned around the value."""
     samples, ends = samples.double(), torch.tensor([0.025, 0.975], dtype=torch.float64)
     found = torch.quantile(samples, ends)
     if found.isnan().any():  # an infinite sample cannot be interpolated
         found = torch.quantile(samples, ends, interpolation="higher")
     low, high = found.tolist()
+    if basic:
+        low, high = max(0.0, 2 * value - high), max(0.0, 2 * value - low)
     return Figure(value, low, high)
 
 
@@ -65,6 +72,7 @@ def bootstrapped(
     labels: Tensor,
     resamples: int,
     generator: Generator,
+    basic: bool = False,
 ) -> Figure:
     """A metric that does not stream, computed again for each resample."""
     value = metric(probs, labels)
@@ -74,4 +82,4 @@ def bootstrapped(
     for _ in range(resamples):
         rows = torch.randint(len(labels), (len(labels),), generator=generator)
         samples.append(metric(probs[rows], labels[rows]))
-    return interval(value, torch.tensor(samples))
+    return interval(value, torch.tensor(samples), basic)

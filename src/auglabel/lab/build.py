@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import nn
 
-from auglabel.data.source import DataSet
+from auglabel.data.source import DataSet, InMemory, statistics
 from auglabel.data.split import Parts, split
 from auglabel.lab.catalogue import DATASETS
 from auglabel.lab.recipe import Recipe
@@ -22,8 +23,11 @@ NORMS = (nn.modules.batchnorm._BatchNorm, nn.GroupNorm, nn.LayerNorm, nn.modules
 def data_for(recipe: Recipe) -> tuple[DataSet, Parts]:
     """The data set, and its images as training, validation and test parts."""
     data = DATASETS[recipe.data.name](**recipe.data.options)
-    generator = generator_for(recipe.training.seed, "split")
-    return data, split(data, generator=generator, **recipe.split)
+    parts = split(data, generator=generator_for(recipe.training.seed, "split"), **recipe.split)
+    if data.test is None and isinstance(data.train, InMemory):  # measured before the test images were cut off
+        mean, std = statistics(data.train.images[parts.train.rows])
+        data = replace(data, mean=mean, std=std)
+    return data, parts
 
 
 def model_for(recipe: Recipe, data: DataSet) -> nn.Module:
@@ -40,7 +44,10 @@ def make_model(name: str, data: DataSet, options: dict[str, Any]) -> nn.Module:
     function = model_function(name)
     given = {"num_classes": len(data.classes), "mean": data.mean, "std": data.std}
     asked = inspect.signature(function).parameters
-    model = function(**{key: value for key, value in given.items() if key in asked}, **options)
+    try:
+        model = function(**{key: value for key, value in given.items() if key in asked}, **options)
+    except (RuntimeError, TypeError, ValueError, KeyError, AttributeError) as error:
+        raise ValueError(f"{name} could not be built: {str(error).split(chr(10), 1)[0]}") from None
     if not isinstance(model, nn.Module):
         raise ValueError(f"{name} must return a torch.nn.Module, but a {type(model).__name__} came.")
     _require_fitting(name, model, data)

@@ -37,8 +37,14 @@ from auglabel.view import View
 
 Entry = TypeVar("Entry")
 
-AUGMENTATIONS: dict[str, type[Augmentation]] = {
-    "clean": Clean,
+
+def clean() -> Clean:
+    """Nothing beyond what `prepare` does to all training images"""
+    return Clean(pad=0, flip=False)
+
+
+AUGMENTATIONS: dict[str, Callable[..., Augmentation]] = {
+    "clean": clean,
     "randaug": RandAug,
     "augmix": AugMix,
     "adversarial": Adversarial,
@@ -85,6 +91,7 @@ def augmix_loss(
     return F.cross_entropy(clean, view.labels) + 12 * jensen_shannon(clean, *views)
 
 
+HARD_LABELS = ("trades", "jensen_shannon")  # losses that take the label as it is, whatever the policy
 LOSSES: dict[str, Loss] = {
     "cross_entropy": lambda model, images, view, policy, again: F.cross_entropy(
         model(view.images), policy(view)
@@ -96,10 +103,7 @@ LOSSES: dict[str, Loss] = {
 
 @dataclass(frozen=True)
 class Regime:
-    """One way to train: an augmentation, a label policy and a loss, by name, the first two with options.
-
-    Training images are cropped and flipped (`Clean`) before any augmentation but `clean`, which is that.
-    """
+    """One way to train: an augmentation, a label policy and a loss, by name, the first two with options."""
 
     augment: str
     labels: str
@@ -107,12 +111,8 @@ class Regime:
     label_options: Mapping[str, Any] = field(default_factory=dict)
     loss: str = "cross_entropy"  # a name out of LOSSES
 
-    def build(self, num_classes: int) -> tuple[Augmentation, LabelPolicy]:
-        augment = AUGMENTATIONS[self.augment](**self.augment_options)
-        return augment, labels_for(self.labels, num_classes, augment.grid, **self.label_options)
 
-
-# Hyper-parameters are the paper's for CIFAR-100; recipes change them.
+# Hyper-parameters are the paper's for CIFAR-100; recipes change them under `regimes`.
 REGIMES: dict[str, Regime] = {
     "vanilla": Regime("clean", "one_hot"),
     "randaug": Regime("randaug", "one_hot"),

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
-from torch import Tensor
+from torch import Tensor, nn
 
 from auglabel.lab.files import write_whole
 
@@ -73,6 +73,22 @@ def load_weights(path: Path) -> dict[str, Tensor]:
             f"{path} is not a safetensors file ({_short(error)}). "
             "Pickled weights are not read, since they can run code: save them with safetensors."
         ) from None
+
+
+def require_fitting(module: nn.Module, tensors: Mapping[str, Tensor], where: str) -> None:
+    """Tensors with the names and shapes of the module's."""
+    ours = module.state_dict()
+    missing, extra = sorted(ours.keys() - tensors.keys()), sorted(tensors.keys() - ours.keys())
+    shapes = sorted(n for n in ours.keys() & tensors.keys() if ours[n].shape != tensors[n].shape)
+    if missing or extra or shapes:
+        raise ValueError(
+            f"the weights in {where} are of another network: {len(missing)} missing{_first(missing)}, "
+            f"{len(extra)} unknown{_first(extra)}, {len(shapes)} of another shape{_first(shapes)}."
+        )
+
+
+def _first(names: list[str]) -> str:
+    return f" ({names[0]})" if names else ""
 
 
 def _short(error: Exception) -> str:

@@ -23,9 +23,9 @@ from jsonargparse import ArgumentParser, set_parsing_settings
 from auglabel.augment.clean import Clean
 from auglabel.data.split import split
 from auglabel.lab import schedules
-from auglabel.lab.catalogue import AUGMENTATIONS, DATASETS, LABELS, entry, labels_for, regime
+from auglabel.lab.catalogue import AUGMENTATIONS, DATASETS, HARD_LABELS, LABELS, entry, labels_for, regime
 from auglabel.lab.recipe import Calibrate, Choice, Engine, Optimizer, Recipe, Training, flat, listed
-from auglabel.lab.yamlfile import read_yaml
+from auglabel.lab.yamlfile import Lines, read_yaml
 from auglabel.models.by_name import model_function
 
 RECIPES = Path(__file__).parents[1] / "recipes"
@@ -60,13 +60,17 @@ PLAIN: dict[str, Callable[..., Any]] = {
     "calibrate": Calibrate,
     "engine": Engine,
 }
-MAKES = {"optimizer": Optimizer, "calibrate": Calibrate, "engine": Engine}
+MAKES = {section: PLAIN[section] for section in ("optimizer", "calibrate", "engine")}
 GIVEN_TO_PLAIN: dict[str, set[str | int]] = {"split": {"data", "generator"}}
 
 
-def read_recipe(name: str | None = None, words: Sequence[str] = ()) -> Recipe:
-    """The recipe of a file or of a built-in name, changed by `words`: --section.option value ..."""
-    return _draft(name, words).recipe()
+def read_recipe(name: str | None = None, words: Sequence[str] = (), *, typed: Sequence[str] = ()) -> Recipe:
+    """The recipe of a file or of a built-in name, changed by `words`: --section.option value ...
+
+    A file cannot make us import a module: a `module:function` in it counts only if the user has `typed`
+    that name, as a flag or elsewhere.
+    """
+    return _draft(name, words, typed).recipe()
 
 
 def help_text(name: str | None, words: Sequence[str]) -> str:
@@ -80,14 +84,31 @@ def without_files(text: str) -> str:
     return re.sub(r"^  --\w+ CONFIG\s+Path to a configuration file\.\n", "", text, flags=re.M)
 
 
-def _draft(name: str | None, words: Sequence[str]) -> _Draft:
-    draft = _Draft()
+def _draft(name: str | None, words: Sequence[str], typed: Sequence[str] = ()) -> _Draft:
+    flags = [Setting(key, value, f"--{key}: ") for key, value in pairs(words)]
+    draft = _Draft({*typed, *(value for key, value, _ in flags if key in ("model", "model.name"))})
     if name is not None:
         path = recipe_path(name)
         lines, found = read_yaml(path)
+        draft.regimes = _own_regimes(found.pop("regimes", {}), lines)
         draft.take([Setting(key, value, lines.place(key)) for key, value in flat(found).items()])
-    draft.take([Setting(key, value, f"--{key}: ") for key, value in pairs(words)])
+    draft.take(flags)
     return draft
+
+
+def _own_regimes(found: Any, lines: Lines) -> dict[str, list[Setting]]:
+    """What a file changes in a regime, whenever that is chosen: {at_autolabel: {labels: {alpha: 0.5}}}."""
+    own: dict[str, list[Setting]] = {}
+    for name, sections in found.items() if isinstance(found, dict) else [("", None)]:
+        place = lines.place(f"regimes.{name}")
+        if not isinstance(sections, dict):
+            raise RecipeError(f"{place}regimes must hold a regime's sections, but {sections!r} came.")
+        own[name] = [Setting(key, value, place) for key, value in flat(sections).items()]
+        try:
+            regime(name)
+        except ValueError as error:
+            raise RecipeError(f"{place}{error}") from None
+    return own
 
 
 def recipe_path(name: str) -> Path:
@@ -122,7 +143,9 @@ class Setting(NamedTuple):
 class _Draft:
     """Settings in the order they were made, and which entry each section has by now."""
 
-    def __init__(self) -> None:
+    def __init__(self, typed: set[str]) -> None:
+        self.typed = typed  # modules that the user has named
+        self.regimes: dict[str, list[Setting]] = {}  # what the file changes in them
         self.names = {section: menu.default for section, menu in MENUS.items()}
         self.settings: list[Setting] = []
         self.origins: dict[str, str] = {}  # of sections' names
@@ -133,6 +156,7 @@ class _Draft:
             if setting.key == "regime":
                 self.settings = [s for s in self.settings if not s.key.startswith(("augment.", "labels."))]
                 self.take(_settings_of_regime(setting))
+                self.take(self.regimes.get(str(setting.value), []))
         for key, value, origin in layer:
             section = key.removesuffix(".name")
             if section in MENUS:
@@ -142,6 +166,11 @@ class _Draft:
     def _choose(self, section: str, name: Any, origin: str) -> None:
         if not isinstance(name, str):
             raise RecipeError(f"{origin}{section} must name an entry, but {name!r} came.")
+        if ":" in name and not name.startswith(("timm:", "torchvision:")) and name not in self.typed:
+            raise RecipeError(
+                f'{origin}"{name}" would be imported and run, and no file may ask for that. '
+                f"If you trust it, say so: --model {name}."
+            )
         try:
             MENUS[section].find(name)
         except (ValueError, ImportError) as error:
@@ -187,6 +216,11 @@ class _Draft:
             self._made(
                 "labels", partial(labels_for, recipe.labels.name, 2, augment.grid), recipe.labels.options
             )
+        if recipe.training.loss in HARD_LABELS and recipe.labels.name != "one_hot":
+            raise RecipeError(
+                f"{self._origin('labels')}the loss {recipe.training.loss} takes labels as they are, so "
+                f"{recipe.labels.name} would change nothing. Use --labels one_hot, or another --loss."
+            )
         rate = partial(schedules.SCHEDULES[recipe.schedule.name], 0, 1)
         self._made("schedule", rate, recipe.schedule.options)
         return recipe
@@ -219,8 +253,9 @@ class _Draft:
         section, _, option = key.rpartition(".")
         takes = sorted(name.removeprefix(f"{section}.") for name in known if name.startswith(f"{section}."))
         if section not in self.names and section not in PLAIN:
-            near = difflib.get_close_matches(key, known, n=1)
-            hint = f' Did you mean "{near[0]}"?' if near else " auglabel train --help lists them all."
+            lasts = {name.rpartition(".")[2]: name for name in known}
+            near = difflib.get_close_matches(key, [*known, *lasts], n=1)
+            hint = f' Did you mean "{lasts.get(near[0], near[0])}"?' if near else " --help lists them all."
             raise RecipeError(f'{setting.origin}there is no option "{key}".{hint}')
         near = difflib.get_close_matches(option, takes, n=1, cutoff=0.4)
         hint = f' Did you mean "{near[0]}"?' if near else ""

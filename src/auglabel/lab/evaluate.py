@@ -24,6 +24,7 @@ from auglabel.modes import evaluating
 from auglabel.scaling import TemperatureScaling
 
 STREAMING = ("accuracy", "confidence", "ece", "debiased_ece", "max_ce", "nll", "brier")
+BASIC = ("ece", "max_ce", "equal_mass_ece", "classwise_ece")  # with a basic interval: see bootstrap.py
 WHOLE_RESAMPLES = 100  # each is computed anew; and only where there is no severity, since those are many
 BLOCK = 250  # rows that share a random stream
 
@@ -162,7 +163,7 @@ def figures(
     found = {name: Figure(float(getattr(seen, name)), math.nan, math.nan) for name in STREAMING}
     if resamples:
         again = resampled(logits, labels, resamples, bins, generator)
-        found = {name: interval(found[name].value, getattr(again, name)) for name in STREAMING}
+        found = {name: interval(found[name].value, getattr(again, name), name in BASIC) for name in STREAMING}
     probs = logits.softmax(dim=1)
     metrics_of_all: dict[str, Callable[[Tensor, Tensor], float]] = {
         "equal_mass_ece": partial(metrics.equal_mass_ece, bins=bins),
@@ -170,5 +171,6 @@ def figures(
         "aurc": metrics.aurc,
     }
     return found | {
-        name: bootstrapped(metric, probs, labels, whole, generator) for name, metric in metrics_of_all.items()
+        name: bootstrapped(metric, probs, labels, whole, generator, name in BASIC)
+        for name, metric in metrics_of_all.items()
     }

@@ -39,15 +39,24 @@ def batches(
 def in_turn(source: Source, batch_size: int, rank: int = 0, world: int = 1) -> list[Tensor]:
     """This rank's share of all rows, in order, without padding: no batches where it is empty."""
     share = torch.arange(len(source))[rank::world]
-    return [rows for rows in share.split(batch_size) if len(rows)]
+    return _none_alone([rows for rows in share.split(batch_size) if len(rows)], 2)
 
 
 def shuffled(count: int, batch_size: int, generator: torch.Generator, world: int = 1) -> list[Tensor]:
-    """All rows in random order, in batches over all ranks; a last one with less than a row each is left."""
+    """All rows in random order, in batches over all ranks; a last one of less than two each joins another."""
     if batch_size < world:
         raise ValueError(f"batch_size {batch_size} leaves some of {world} processes without an image.")
+    if count < world:
+        raise ValueError(f"{count} training images leave some of {world} processes without one.")
     order = torch.randperm(count, generator=generator)
-    return [rows for rows in order.split(batch_size) if len(rows) >= world]
+    return _none_alone(list(order.split(batch_size)), 2 * world)
+
+
+def _none_alone(rows: list[Tensor], least: int) -> list[Tensor]:
+    """The batches, a short last one of fewer than `least` rows joined to the one before, for mixup's sake."""
+    if len(rows) > 1 and len(rows[-1]) < min(least, len(rows[0])):
+        return [*rows[:-2], torch.cat(rows[-2:])]
+    return rows
 
 
 class _Rows(Dataset[Batch | Exception]):

@@ -10,13 +10,14 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState
+from accelerate.utils import DistributedDataParallelKwargs
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
@@ -27,7 +28,6 @@ from auglabel.data.split import Parts
 from auglabel.lab import feed
 from auglabel.lab.build import highest_rate, model_for, optimizer_for
 from auglabel.lab.catalogue import AUGMENTATIONS, LOSSES, labels_for
-from auglabel.lab.checkpoint import Checkpoint
 from auglabel.lab.recipe import Recipe
 from auglabel.lab.schedules import SCHEDULES
 from auglabel.lab.seeding import generator_for, seed_for
@@ -36,6 +36,7 @@ from auglabel.measure import calibrate, measure
 from auglabel.view import View
 
 LOOK = 10  # steps between looks at the losses: each look makes an accelerator wait
+LOWER = "Try a lower --optimizer.learning_rate or --optimizer.clip 1."
 PRECISION = {"float32": "no", "bf16": "bf16", "fp16": "fp16"}
 
 
@@ -57,11 +58,13 @@ class State:
 
 
 class Trainer:
-    """One run: its network, labels, optimiser and place. `epochs()` trains."""
+    """One run: its network, labels, optimiser and place. `epoch` trains, `end_epoch` moves the labels."""
 
     def __init__(
         self, recipe: Recipe, data: DataSet, parts: Parts, *, device: str = "auto", workers: int = 0
     ):
+        if len(parts.train) < 2:
+            raise ValueError(f"training needs at least 2 images, but the split leaves {len(parts.train)}.")
         self.recipe, self.parts, self.workers = recipe, parts, workers
         self.seed = recipe.training.seed
         self.accelerator = accelerator_for(recipe, device)
@@ -73,6 +76,10 @@ class Trainer:
         self.policy = labels_for(
             recipe.labels.name, len(data.classes), self.augment.grid, **recipe.labels.options
         ).to(self.device)
+        if self.policy.adaptive and len(parts.validation) == 0:
+            raise ValueError(
+                f"{recipe.labels.name} learns from validation images, but --split.validation is 0."
+            )
         self.memory = Calibration(len(self.augment.grid), recipe.calibrate.bins)
         self.plain = model_for(recipe, data).to(self.device)
         self.optimizer = optimizer_for(recipe, self.plain)  # not wrapped: accelerate's wrapper costs 2 %
@@ -80,8 +87,6 @@ class Trainer:
         if recipe.engine.compile:
             self.plain.compile()
         self.model = self.accelerator.prepare(self.plain)
-        if len(parts.train) < max(self.world, 2):
-            raise ValueError(f"training needs at least 2 images, but the split leaves {len(parts.train)}.")
         self.per_epoch = len(self._order(0))
         self.steps = self.per_epoch * recipe.training.epochs
         self.recent: list[Tensor] = []
@@ -168,7 +173,7 @@ class Trainer:
             scaler.update()
 
     def look(self) -> None:
-        """Add up the losses of the last steps; stop if one of them is no number."""
+        """Add up the losses of the last steps; stop if one of them, or a weight, is no number."""
         if not self.recent:
             return
         losses = torch.stack(self.recent).double().cpu()
@@ -176,12 +181,11 @@ class Trainer:
         self.recent = []
         if not losses.isfinite().all():
             where = first + int((~losses.isfinite()).nonzero()[0]) + 1
-            raise Diverged(
-                f"the loss is {losses[where - first - 1]:g} at step {where}. "
-                "Try a lower --optimizer.learning_rate or --optimizer.clip 1."
-            )
+            raise Diverged(f"the loss is {losses[where - first - 1]:g} at step {where}. {LOWER}")
         for loss in losses.tolist():
             self.state.loss += loss
+        if not all(parameter.isfinite().all() for parameter in self.plain.parameters()):
+            raise Diverged(f"a weight is no longer a number after step {self.step}. {LOWER}")
 
     @torch.no_grad()
     def end_epoch(self) -> dict[str, Any]:
@@ -203,12 +207,7 @@ class Trainer:
             **({"confidence": spread} if (spread := self._spread()) else {}),
             "seconds": {"calibrating": calibrating, "validating": validating},
         }
-        self.state.epoch, self.state.batch, self.state.loss, self.state.images = (
-            self.state.epoch + 1,
-            0,
-            0.0,
-            0,
-        )
+        self.state = replace(self.state, epoch=self.state.epoch + 1, batch=0, loss=0.0, images=0)
         return record
 
     def _calibrate(self) -> float:
@@ -259,60 +258,22 @@ class Trainer:
         total = torch.tensor(values, dtype=torch.float64, device=self.device)
         return list(self.accelerator.reduce(total, "sum").tolist())
 
+    def statistics(self) -> dict[str, Tensor]:
+        """What each rank keeps for itself during an epoch: running statistics, of the average too."""
+        modules = {"model": self.plain} | ({} if self.average is None else {"average": self.average})
+        return {
+            f"{part}.{name}": buffer
+            for part, module in modules.items()
+            for name, buffer in module.named_buffers()
+            if buffer.is_floating_point()
+        }
+
     def _agree(self) -> None:
-        """Average over ranks what each keeps for itself: running statistics."""
-        if self.world == 1:
-            return
-        for module in [self.plain] if self.average is None else [self.plain, self.average.module]:
-            for buffer in module.buffers():
-                if buffer.is_floating_point():
-                    dist.all_reduce(buffer)
-                    buffer /= self.world
-
-    def checkpoint(self) -> Checkpoint:
-        """Everything that decides what comes next."""
-        self.look()
-        self._agree()
-        loss, images = self.total(self.state.loss, self.state.images)
-        facts = asdict(self.state) | {"loss": loss, "images": int(images), "processes": self.world}
-        tensors = {f"model.{name}": value for name, value in self.plain.state_dict().items()}
-        if self.average is not None:
-            tensors |= {f"average.{name}": value for name, value in self.average.state_dict().items()}
-        tensors |= {f"policy.{name}": value for name, value in self.policy.state_dict().items()}
-        tensors |= {"memory": self.memory.sums}
-        for name, parameter in self.plain.named_parameters():
-            if (momentum := self.optimizer.state[parameter].get("momentum_buffer")) is not None:
-                tensors[f"momentum.{name}"] = momentum
-        if self.accelerator.scaler is not None:
-            facts["scaler"] = self.accelerator.scaler.state_dict()
-        return Checkpoint(tensors, facts)
-
-    def restore(self, checkpoint: Checkpoint) -> None:
-        """Take up where `checkpoint` was made."""
-        tensors, facts = dict(checkpoint.tensors), dict(checkpoint.facts)
-        if facts.pop("processes") != self.world and facts["batch"]:
-            raise ValueError("a run stopped inside an epoch goes on with as many processes as it had.")
-        if (scaler := facts.pop("scaler", None)) is not None and self.accelerator.scaler is not None:
-            self.accelerator.scaler.load_state_dict(scaler)
-        self.plain.load_state_dict(part_of(tensors, "model"))
-        if self.average is not None:
-            self.average.load_state_dict(part_of(tensors, "average"))
-        self.policy.load_state_dict(part_of(tensors, "policy"))
-        self.memory.sums.copy_(tensors["memory"])
-        momenta = part_of(tensors, "momentum")
-        for name, parameter in self.plain.named_parameters():
-            if name in momenta:
-                self.optimizer.state[parameter]["momentum_buffer"] = torch.empty_like(parameter).copy_(
-                    momenta[name]
-                )
-        self.state = State(**facts)
-        if self.rank > 0:
-            self.state.loss, self.state.images = 0.0, 0  # rank 0 holds the sum
-
-
-def part_of(tensors: dict[str, Tensor], part: str) -> dict[str, Tensor]:
-    """The tensors of one part of a checkpoint, under their own names."""
-    return {n.removeprefix(f"{part}."): t for n, t in tensors.items() if n.startswith(f"{part}.")}
+        """Average the running statistics over ranks, so that all measure the same network."""
+        if self.world > 1:
+            for buffer in self.statistics().values():
+                dist.all_reduce(buffer)
+                buffer /= self.world
 
 
 def averaged(model: nn.Module, decay: float) -> AveragedModel | None:
@@ -327,7 +288,12 @@ def accelerator_for(recipe: Recipe, device: str) -> Accelerator:
     # left to itself, accelerate takes several CPU processes for one
     cpu = device == "cpu" or not (torch.cuda.is_available() or torch.xpu.is_available())
     try:
-        return Accelerator(cpu=cpu, mixed_precision=PRECISION[recipe.engine.precision])
+        return Accelerator(
+            cpu=cpu,
+            mixed_precision=PRECISION[recipe.engine.precision],
+            # running statistics meet at the end of an epoch alone: see `Trainer._agree`
+            kwargs_handlers=[DistributedDataParallelKwargs(broadcast_buffers=False)],
+        )
     except dist.DistError as error:
         place = f"{os.environ.get('MASTER_ADDR')} port {os.environ.get('MASTER_PORT')}"
         why = str(error).split("\n", 1)[0]

@@ -10,6 +10,9 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import closing
+from types import FrameType
+
+STOPPED = 130  # the exit code of a rank that was asked to stop, and saved
 
 
 def launch(words: Sequence[str], processes: int, port: int | None) -> int:
@@ -19,12 +22,19 @@ def launch(words: Sequence[str], processes: int, port: int | None) -> int:
     ranks = [
         subprocess.Popen(command, env=_environment(rank, processes, meeting)) for rank in range(processes)
     ]
+
+    def pass_on(number: int, frame: FrameType | None) -> None:
+        for rank in ranks:
+            rank.send_signal(number)
+
+    before = signal.signal(signal.SIGTERM, pass_on)
     try:
         return _wait(ranks)
     except KeyboardInterrupt:  # the terminal has told the ranks as well
         codes = [rank.wait() for rank in ranks]
         return max(codes, key=abs)
     finally:
+        signal.signal(signal.SIGTERM, before)
         for rank in ranks:
             if rank.poll() is None:
                 rank.kill()
@@ -32,7 +42,7 @@ def launch(words: Sequence[str], processes: int, port: int | None) -> int:
 
 def _wait(ranks: Sequence[subprocess.Popen[bytes]]) -> int:
     while any(rank.poll() is None for rank in ranks):
-        failed = [rank for rank in ranks if rank.poll()]
+        failed = [rank for rank in ranks if rank.poll() not in (None, 0, STOPPED)]
         if failed:
             time.sleep(1)  # the others may be about to say why
             for rank in ranks:

@@ -16,15 +16,15 @@ from auglabel.checks import require_whole
 from auglabel.data.source import DataSet
 from auglabel.data.split import Parts
 from auglabel.lab.build import data_for, model_for
-from auglabel.lab.checkpoint import load_checkpoint, load_weights
+from auglabel.lab.checkpoint import load_checkpoint, load_weights, require_fitting
 from auglabel.lab.conditions import Attack, Condition, conditions
 from auglabel.lab.draft import read_recipe
 from auglabel.lab.evaluate import evaluate
 from auglabel.lab.files import write_json, write_text
-from auglabel.lab.fit import part_of
 from auglabel.lab.recipe import Recipe
 from auglabel.lab.results import as_csv, as_json, as_table
 from auglabel.lab.rundir import Run
+from auglabel.lab.saving import part_of
 
 
 @dataclass(frozen=True)
@@ -62,10 +62,10 @@ def evaluate_run(run: Run, how: Measured, attack: Attack, words: Sequence[str]) 
         raise ValueError(f"--weights go with --model, but {run.path} is a run, which has its own.")
     asked = conditions(_names(how.on), attack)
     recipe = read_recipe(str(run.recipe_file), words)
-    if differences := run.recipe().differences(recipe):
+    if differences := run.recipe(recipe.model.name).differences(recipe):
         raise ValueError(f"a run is measured as it was trained, but {'; '.join(differences)} was asked for.")
     data, parts = data_for(recipe)
-    _require_same_data(run, data, parts)
+    run.require_data(data, parts)
     weights, about = run_weights(run, how.checkpoint)
     model = model_for(recipe, data)
     _load(model, weights, str(run.path))
@@ -138,10 +138,18 @@ def _measure(
     console.print(as_table(evaluation, str(about.get("run") or about.get("model"))))
     for note in evaluation.notes:
         console.print(note, markup=False)
-    name = "-".join(word.replace(":", ".") for word in _names(how.on))
+    name = _file_name(how, attack, asked)
     write_json(out / f"{name}.json", as_json(evaluation, about))
     write_text(out / f"{name}.csv", as_csv(evaluation))
     console.print(f"wrote {out / name}.json and .csv", markup=False, soft_wrap=True)
+
+
+def _file_name(how: Measured, attack: Attack, asked: Sequence[Condition]) -> str:
+    """What was measured, so that another measurement does not take its place."""
+    words = [word.replace(":", ".") for word in _names(how.on)]
+    words += [f"epsilon{attack.epsilon:g}"] if any(condition.attacks for condition in asked) else []
+    words += [] if how.images is None else [f"{how.images}images"]
+    return "-".join([*words, *(["best"] if how.checkpoint == "best" else [])])
 
 
 def _names(on: str) -> list[str]:
@@ -169,29 +177,5 @@ def _load(model: nn.Module, weights: dict[str, Tensor], where: str) -> None:
         weights = {f"net.{name}": value for name, value in weights.items()}
     if "normalize.mean" in ours and "normalize.mean" not in weights:  # published weights have no such layer
         weights = {**{name: ours[name] for name in ("normalize.mean", "normalize.std")}, **weights}
-    missing, extra = sorted(ours.keys() - weights.keys()), sorted(weights.keys() - ours.keys())
-    shapes = [name for name in ours.keys() & weights.keys() if ours[name].shape != weights[name].shape]
-    if missing or extra or shapes:
-        raise ValueError(
-            f"the weights in {where} are of another network: {len(missing)} missing"
-            f"{_first(missing)}, {len(extra)} unknown{_first(extra)}, {len(shapes)} of another "
-            f"shape{_first(sorted(shapes))}."
-        )
+    require_fitting(model, weights, where)
     model.load_state_dict(weights)
-
-
-def _first(names: list[str]) -> str:
-    return f" ({names[0]})" if names else ""
-
-
-def _require_same_data(run: Run, data: DataSet, parts: Parts) -> None:
-    """The test images of a run are those it was begun with, none of which it has trained on."""
-    known = run.facts().get("data", {}).get("checksum")
-    if known is not None and known != data.checksum:
-        raise ValueError(
-            f"{run.path} was trained with other images: their checksum was {known[:12]}..., but that of "
-            f"{data.name} is {data.checksum[:12]}...."
-        )
-    rows = run.split_rows() if run.split_file.exists() else {}
-    if any(not torch.equal(rows[name], getattr(parts, name).rows) for name in rows):
-        raise ValueError(f"{run.path} was trained with another split than its recipe makes now.")

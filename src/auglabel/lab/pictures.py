@@ -11,6 +11,7 @@ from rich.console import Console
 
 from auglabel.lab.build import data_for, model_for
 from auglabel.lab.catalogue import AUGMENTATIONS
+from auglabel.lab.checkpoint import require_fitting
 from auglabel.lab.draft import read_recipe
 from auglabel.lab.files import write_whole
 from auglabel.lab.inspect import heat_map, history_chart, read_history, summary
@@ -29,7 +30,9 @@ def preview_recipe(name: str | None, words: Sequence[str], out: str | None) -> P
     augment = AUGMENTATIONS[recipe.augment.name](**recipe.augment.options)
     model, table = model_for(recipe, data), None
     if run is not None:
-        model.load_state_dict(run_weights(run)[0])
+        weights, _ = run_weights(run)
+        require_fitting(model, weights, str(run.path))
+        model.load_state_dict(weights)
         if run.tables_file.exists():
             _, learned = read_history(run.tables_file)[-1]
             table = torch.tensor([value for kind in augment.grid.kinds for value in learned[kind]])
@@ -51,8 +54,7 @@ def inspect_run(run: Run, out: str | None, console: Console) -> Path:
     if not run.exists():
         raise FileNotFoundError(f"{run.path} is not a run: it has no recipe.yaml.")
     if not run.tables_file.exists():
-        labels = run.recipe().labels.name
-        raise ValueError(f"{run.path} has no table yet: {labels} labels learn none, or no epoch is done.")
+        raise ValueError(f"{run.path} has no table yet: its labels do not learn, or no epoch is done.")
     history = read_history(run.tables_file)
     epoch, last = history[-1]
     table = [value for row in last.values() for value in row]

@@ -11,7 +11,7 @@ import yaml
 from auglabel.checks import require_number, require_whole
 from auglabel.lab.catalogue import LOSSES, entry
 
-ELSEWHERE = {"root", "path"}  # where data lies may change; what it holds is checked by its checksum
+ELSEWHERE = {"data.root", "data.path"}  # where data lies may change; what it holds is checked by its checksum
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,8 @@ class Training:
         require_whole("epochs", self.epochs, 1)
         require_whole("batch_size", self.batch_size, 1)
         require_number("ema", self.ema, 0, 1)
+        if self.ema == 1:
+            raise ValueError("ema must be below 1, which would never leave the first weights.")
         entry("loss", LOSSES, self.loss)
 
 
@@ -64,6 +66,8 @@ class Optimizer:
             require_whole("per_batch", self.per_batch, 1)
         if self.clip is not None:
             require_number("clip", self.clip, 0)
+            if self.clip == 0:
+                raise ValueError("clip must be above 0, or null: no gradient would be left.")
         if self.nesterov and self.momentum == 0:
             raise ValueError("nesterov needs a momentum above 0; set optimizer.nesterov to false.")
 
@@ -144,7 +148,7 @@ class Recipe:
         return [
             f"{key}: {theirs.get(key, 'nothing')}, not {ours.get(key, 'nothing')}"
             for key in sorted(ours.keys() | theirs.keys())
-            if ours.get(key) != theirs.get(key) and key.rpartition(".")[2] not in ELSEWHERE
+            if ours.get(key) != theirs.get(key) and key not in ELSEWHERE
         ]
 
 

@@ -91,7 +91,7 @@ def as_table(evaluation: Evaluation, title: str) -> Table:
 def _caption(evaluation: Evaluation) -> str:
     intervals = any(not math.isnan(row.figures["accuracy"].low) for row in evaluation.rows)
     parts = ["accuracy and both ECEs in %"]
-    parts += ["below, 95 % intervals"] if intervals else []
+    parts += ["below, 95 % bootstrap intervals"] if intervals else []
     parts += [f"T: at temperature {evaluation.temperature:.3g}"] if evaluation.temperature is not None else []
     return "; ".join(parts)
 

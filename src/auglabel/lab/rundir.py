@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,9 +16,11 @@ import torch
 from torch import Tensor
 
 from auglabel import __version__
+from auglabel.data.source import DataSet
+from auglabel.data.split import Parts
 from auglabel.lab.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from auglabel.lab.draft import RecipeError, read_recipe
-from auglabel.lab.files import append_line, read_lines, write_json, write_text
+from auglabel.lab.files import append_line, read_lines, write_json, write_text, write_whole
 from auglabel.lab.recipe import Recipe
 
 TIMES = ("seconds", "images_per_second")  # what differs between two equal runs
@@ -48,7 +51,7 @@ class Run:
                 raise ValueError(
                     f"{self.path} holds a run already: --resume continues it, --out names another place."
                 )
-            if differences := self.recipe().differences(recipe):
+            if differences := self.recipe(recipe.model.name).differences(recipe):
                 raise RecipeError(
                     f"{self.path} was begun with another recipe and cannot go on with this one. "
                     f"This one has {'; '.join(differences)}."
@@ -81,10 +84,23 @@ class Run:
                 raise OSError(f"another process is training in {self.path}.") from None
             yield
 
-    def recipe(self) -> Recipe:
+    def recipe(self, *typed: str) -> Recipe:
+        """The recipe; a network of the user's own module is taken only if its name was `typed`."""
         if not self.exists():
             raise FileNotFoundError(f"{self.path} is not a run: it has no recipe.yaml.")
-        return read_recipe(str(self.recipe_file))
+        return read_recipe(str(self.recipe_file), typed=typed)
+
+    def require_data(self, data: DataSet, parts: Parts) -> None:
+        """The images that the run was begun with, cut as they were then."""
+        known = self.facts().get("data", {}).get("checksum")
+        if known is not None and known != data.checksum:
+            raise ValueError(
+                f"{self.path} was begun with other images: their checksum was {known[:12]}..., but that of "
+                f"{data.name} is now {data.checksum[:12]}...."
+            )
+        rows = self.split_rows() if self.split_file.exists() else {}
+        if any(not torch.equal(rows[name], getattr(parts, name).rows) for name in rows):
+            raise ValueError(f"{self.path} was begun with another split than its recipe makes now.")
 
     def facts(self) -> dict[str, Any]:
         """What `record_facts` wrote; empty before that."""
@@ -127,18 +143,25 @@ class Run:
                 write_text(path, "".join(json.dumps(line) + "\n" for line in kept))
 
     def save(self, step: int, checkpoint: Checkpoint, *, keep: int, best: bool) -> None:
-        """A checkpoint of `step`, the last `keep` of which stay, and the best one."""
+        """A checkpoint of `step`, the last `keep` of which stay, and the best one.
+
+        The best is in place first: a run killed in between computes the same one again.
+        """
         path = self.checkpoints / f"step-{step:08d}.safetensors"
-        save_checkpoint(path, *checkpoint)
+        save_checkpoint(self.best_file if best else path, *checkpoint)
         if best:
-            beside = self.checkpoints / f".best.{os.getpid()}.partial"
-            beside.unlink(missing_ok=True)
-            os.link(path, beside)  # the same file under a second name: nothing is copied
-            beside.replace(self.best_file)
+            write_whole(path, self._same_as_best)
         for old in self.steps()[:-keep]:
             old.unlink(missing_ok=True)
         for torn in self.checkpoints.glob(".*.partial"):
             torn.unlink(missing_ok=True)
+
+    def _same_as_best(self, path: Path) -> None:
+        """The best checkpoint under a second name; copied where a file can have only one."""
+        try:
+            os.link(self.best_file, path)
+        except OSError:
+            shutil.copyfile(self.best_file, path)
 
     def steps(self) -> list[Path]:
         """The checkpoints kept, the oldest first."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import time
@@ -25,6 +26,7 @@ from auglabel.lab.memory import keep_memory
 from auglabel.lab.progress import Progress
 from auglabel.lab.recipe import Recipe
 from auglabel.lab.rundir import Run
+from auglabel.lab.saving import checkpoint_of, restore
 from auglabel.lab.trackers import require_trackers, trackers_for
 from auglabel.tablefile import save_table
 
@@ -40,7 +42,7 @@ class How:
     keep: int = 2
     """checkpoints to keep, beside the best one"""
     save_minutes: float = 10.0
-    """save at least this often; every epoch is saved anyway"""
+    """while it trains, save at least this often; every epoch is saved anyway"""
     tracker: tuple[str, ...] = ("tensorboard",)
     """where numbers go besides metrics.jsonl: tensorboard, wandb, mlflow, none"""
     device: Literal["auto", "cpu"] = "auto"
@@ -74,7 +76,7 @@ def train(recipe: Recipe, out: Path, how: How) -> Run:
             _record(run, recipe, data, parts, trainer)
         trainer.accelerator.wait_for_everyone()
         if (last := run.last(print if first else lambda line: None)) is not None:
-            trainer.restore(last)
+            restore(trainer, last, str(run.checkpoints))
         if first:
             run.forget_after(trainer.state.epoch)
         progress = stack.enter_context(Progress(trainer, run, data.notes, shown=first))
@@ -100,7 +102,7 @@ class _Saver:
         return time.monotonic() - self.saved > 60 * self.how.save_minutes
 
     def save(self, best: bool = False) -> None:
-        checkpoint = self.trainer.checkpoint()
+        checkpoint = checkpoint_of(self.trainer)
         if self.first:
             self.run.save(self.trainer.step, checkpoint, keep=self.how.keep, best=best)
         self.trainer.accelerator.wait_for_everyone()
@@ -129,20 +131,20 @@ def _train(
                 saver.save()
         if trainer.state.batch < trainer.per_epoch:
             saver.save()
-            progress.stopped(trainer.step, asked=not signals)
-            if signals:
+            progress.stopped(trainer.step, asked=trainer.step >= last)
+            if trainer.step < last:
                 raise KeyboardInterrupt
             return
         before = trainer.state.best
         record = trainer.end_epoch()
         record["images_per_second"] = progress.speed()
-        nll = record.get("validation", {}).get("nll", before)
+        nll = record.get("validation", {}).get("nll", math.inf)
         trainer.state.best = min(before, nll)
         if first:
             run.record_epoch(record, _by_kind(trainer))
             for watcher in watchers:
                 watcher.log(_flat(record), step=record["epoch"])
-        saver.save(best=nll < before or not run.best_file.exists())
+        saver.save(best=nll < before)
         progress.epoch(record)
     if first:
         _finish(trainer, run)
@@ -158,13 +160,8 @@ def _asked(trainer: Trainer, step: int, here: bool) -> bool:
 
 def _record(run: Run, recipe: Recipe, data: DataSet, parts: Parts, trainer: Trainer) -> None:
     """What the run works with; for one that goes on, see that its data are the same."""
-    known = run.facts().get("data", {}).get("checksum")
-    if known not in (None, data.checksum):
-        raise ValueError(
-            f"{run.path} was begun with other images: their checksum was {known[:12]}..., "
-            f"but that of {data.name} is now {data.checksum[:12]}...."
-        )
-    if known is not None:
+    if run.facts_file.exists():
+        run.require_data(data, parts)
         return
     rows = {name: getattr(parts, name).rows for name in ("train", "validation", "test")}
     run.record_split(rows)

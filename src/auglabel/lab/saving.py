@@ -1,0 +1,72 @@
+"""A trainer as a checkpoint, and back: everything that decides what comes next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+
+import torch
+from accelerate.utils import gather_object
+from torch import Tensor
+
+from auglabel.lab.checkpoint import Checkpoint, require_fitting
+from auglabel.lab.fit import State, Trainer
+
+
+def checkpoint_of(trainer: Trainer) -> Checkpoint:
+    """The trainer as it is; all ranks must call this, and none is changed."""
+    trainer.look()
+    tensors = {f"model.{name}": value for name, value in trainer.plain.state_dict().items()}
+    if trainer.average is not None:
+        tensors |= {f"average.{name}": value for name, value in trainer.average.state_dict().items()}
+    tensors |= {f"policy.{name}": value for name, value in trainer.policy.state_dict().items()}
+    tensors["memory"] = trainer.memory.sums
+    for name, parameter in trainer.plain.named_parameters():
+        if (momentum := trainer.optimizer.state[parameter].get("momentum_buffer")) is not None:
+            tensors[f"momentum.{name}"] = momentum
+    facts = {**asdict(trainer.state), "processes": trainer.world}
+    if trainer.accelerator.scaler is not None:
+        facts["scaler"] = trainer.accelerator.scaler.state_dict()
+    if trainer.world > 1:
+        own = {name: value.cpu() for name, value in trainer.statistics().items()}
+        for rank, (state, kept) in enumerate(gather_object([(trainer.state, own)])):
+            tensors |= {f"rank{rank}.{name}": value for name, value in kept.items()}
+            facts[f"rank{rank}"] = {"loss": state.loss, "images": state.images}
+    return Checkpoint(tensors, facts)
+
+
+def restore(trainer: Trainer, checkpoint: Checkpoint, where: str) -> None:
+    """Make `trainer` what it was when `checkpoint`, out of the file `where`, was made."""
+    tensors, facts = checkpoint.tensors, dict(checkpoint.facts)
+    processes, scaler = facts.pop("processes"), facts.pop("scaler", None)
+    if processes != trainer.world and facts["batch"]:
+        raise ValueError(
+            f"{where}: the last checkpoint was saved inside an epoch by {processes} processes, and only as "
+            f"many can go on from it, but there are {trainer.world}."
+        )
+    modules = {"model": trainer.plain, "policy": trainer.policy}
+    modules |= {} if trainer.average is None else {"average": trainer.average}
+    for part, module in modules.items():
+        values = part_of(tensors, part)
+        require_fitting(module, values, where)
+        module.load_state_dict(values)
+    if scaler is not None and trainer.accelerator.scaler is not None:
+        trainer.accelerator.scaler.load_state_dict(scaler)
+    trainer.memory.sums.copy_(tensors["memory"])
+    momenta = part_of(tensors, "momentum")
+    for name, parameter in trainer.plain.named_parameters():
+        if name in momenta:
+            momentum = torch.empty_like(parameter).copy_(momenta[name])  # with the parameter's strides
+            trainer.optimizer.state[parameter]["momentum_buffer"] = momentum
+    ranks = {name: facts.pop(name) for name in list(facts) if name.startswith("rank")}
+    trainer.state = State(**facts)
+    if processes == trainer.world > 1:
+        trainer.state = replace(trainer.state, **ranks[f"rank{trainer.rank}"])
+        own = part_of(tensors, f"rank{trainer.rank}")
+        for name, buffer in trainer.statistics().items():
+            buffer.copy_(own[name])
+
+
+def part_of(tensors: Mapping[str, Tensor], part: str) -> dict[str, Tensor]:
+    """The tensors of one part of a checkpoint, under their own names."""
+    return {n.removeprefix(f"{part}."): t for n, t in tensors.items() if n.startswith(f"{part}.")}
