@@ -8,8 +8,9 @@ import torch
 from rich.console import Console
 
 from auglabel import RandAug
-from auglabel.lab import inspect
-from auglabel.lab.inspect import heat_map, history_chart, read_history, sparkline, summary
+from auglabel.lab import chart
+from auglabel.lab.chart import history_chart
+from auglabel.lab.inspect import heat_map, read_history, sparkline, summary
 from auglabel.lab.sheet import colour, shortened, tint, width_of, write
 
 
@@ -202,7 +203,7 @@ def texts_of(history, monkeypatch):
         written.append((text, place))
         real(draw, place, text, *rest, **more)
 
-    monkeypatch.setattr(inspect, "write", note)
+    monkeypatch.setattr(chart, "write", note)
     history_chart(history)
     return written
 

@@ -11,10 +11,11 @@ from rich.console import Console
 
 from auglabel.lab.build import data_for, model_for
 from auglabel.lab.catalogue import AUGMENTATIONS
+from auglabel.lab.chart import history_chart
 from auglabel.lab.checkpoint import require_fitting
 from auglabel.lab.draft import read_recipe
 from auglabel.lab.files import write_whole
-from auglabel.lab.inspect import heat_map, history_chart, read_history, summary
+from auglabel.lab.inspect import heat_map, read_history, summary
 from auglabel.lab.measured import run_weights
 from auglabel.lab.preview import contact_sheet
 from auglabel.lab.rundir import Run

@@ -12,7 +12,7 @@ from jsonargparse import ArgumentParser
 from rich.console import Console
 
 from auglabel.checks import require_whole
-from auglabel.lab import draft
+from auglabel.lab import draft, options
 from auglabel.lab.catalogue import AUGMENTATIONS, DATASETS, LABELS, LOSSES, REGIMES, entry
 from auglabel.lab.conditions import Attack
 from auglabel.lab.measured import Measured, evaluate_network, evaluate_run
@@ -186,11 +186,8 @@ def help_for(verb: str, words: Sequence[str]) -> str:
     parser = ArgumentParser(exit_on_error=False, add_help=False)
     for kind in kinds:
         parser.add_class_arguments(kind)
-    options = " [--option value ...]" if kinds else ""
-    text = (
-        f"usage: auglabel {verb} {what}".rstrip()
-        + f"{options}\n\n{draft.without_files(parser.format_help())}"
-    )
+    usage = f"usage: auglabel {verb} {what}".rstrip() + (" [--option value ...]" if kinds else "")
+    text = f"{usage}\n\n{options.without_files(parser.format_help())}"
     if verb not in ("train", "preview"):
         return text
     name, rest = _named(list(words))
@@ -205,19 +202,21 @@ def help_for(verb: str, words: Sequence[str]) -> str:
 def flags(kind: type[Flags], words: list[str]) -> tuple[Flags, list[str]]:
     """A verb's own flags out of `words`, and the words that are left."""
     names = {field.name for field in fields(kind)}  # type: ignore[arg-type]
-    pairs = draft.pairs(words)
+    pairs = options.pairs(words)
     parser = ArgumentParser(exit_on_error=False, add_help=False)
     parser.add_class_arguments(kind)
     own = [(key, _listed(kind, key, value)) for key, value in pairs if key in names]
     try:
         found = parser.parse_args([f"--{key}={value}" for key, value in own])
     except ArgumentError as error:
-        raise draft.RecipeError(draft.explained(str(error), lambda key: f"--{key}: ")) from None
+        raise options.RecipeError(options.explained(str(error), lambda key: f"--{key}: ")) from None
     rest = [word for key, value in pairs if key not in names for word in (f"--{key}={value}",)]
     try:
         return kind(**found.as_dict()), rest
     except (ValueError, TypeError) as error:
-        raise draft.RecipeError(f"--{error}" if str(error).startswith(tuple(names)) else str(error)) from None
+        raise options.RecipeError(
+            f"--{error}" if str(error).startswith(tuple(names)) else str(error)
+        ) from None
 
 
 def _listed(kind: type, key: str, value: str) -> str:

@@ -1,0 +1,118 @@
+"""What options a recipe has: those of the signatures that its sections name, read by jsonargparse."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import yaml
+from jsonargparse import ArgumentParser, set_parsing_settings
+
+from auglabel.augment.clean import Clean
+from auglabel.data.split import split
+from auglabel.lab.catalogue import AUGMENTATIONS, DATASETS, LABELS, entry
+from auglabel.lab.recipe import Calibrate, Engine, Optimizer, Training
+from auglabel.lab.schedules import SCHEDULES
+from auglabel.models.by_name import model_function
+
+set_parsing_settings(docstring_parse_attribute_docstrings=True)
+
+
+class RecipeError(ValueError):
+    """A recipe that cannot be used, and where in it."""
+
+
+class Menu(NamedTuple):
+    """A section that names an entry: where names are looked up, the one meant otherwise, what we give."""
+
+    find: Callable[[str], Callable[..., Any]]
+    default: str
+    given: frozenset[str] = frozenset()
+
+
+MENUS = {
+    "data": Menu(partial(entry, "data set", DATASETS), "embedded"),
+    "model": Menu(model_function, "small", frozenset({"num_classes", "mean", "std"})),
+    "augment": Menu(partial(entry, "augmentation", AUGMENTATIONS), "randaug"),
+    "labels": Menu(
+        partial(entry, "label policy", LABELS), "one_hot", frozenset({"num_classes", "num_buckets", "grid"})
+    ),
+    "schedule": Menu(partial(entry, "schedule", SCHEDULES), "cosine", frozenset({"step", "steps"})),
+}
+PLAIN: dict[str, Callable[..., Any]] = {
+    "split": split,
+    "prepare": Clean,
+    "optimizer": Optimizer,
+    "calibrate": Calibrate,
+    "engine": Engine,
+}
+MAKES = {section: PLAIN[section] for section in ("optimizer", "calibrate", "engine")}
+GIVEN_TO_PLAIN: dict[str, set[str | int]] = {"split": {"data", "generator"}}
+
+
+def parser_for(names: Mapping[str, str]) -> ArgumentParser:
+    """A parser of every option, with these entries in the sections that name one."""
+    parser = ArgumentParser(exit_on_error=False, add_help=False)
+    parser.add_class_arguments(Training)
+    for section, menu in MENUS.items():
+        parser.add_argument(f"--{section}.name", default=names[section], type=str, help="which one")
+        call = menu.find(names[section])
+        takes = set(inspect.signature(call).parameters)
+        add = parser.add_class_arguments if inspect.isclass(call) else parser.add_function_arguments
+        add(call, section, skip=set(takes & menu.given), fail_untyped=False)
+    for section, call in PLAIN.items():
+        add = parser.add_class_arguments if inspect.isclass(call) else parser.add_function_arguments
+        add(call, section, skip=GIVEN_TO_PLAIN.get(section, set()), fail_untyped=False)
+    return parser
+
+
+def without_files(text: str) -> str:
+    """Help without the usage, which repeats all that follows, and without a file per section."""
+    text = re.sub(r"\A.*?\n\n", "", text, flags=re.S)
+    return re.sub(r"^  --\w+ CONFIG\s+Path to a configuration file\.\n", "", text, flags=re.M)
+
+
+def explained(message: str, origin: Callable[[str], str]) -> str:
+    """jsonargparse's complaint as a sentence that begins with the place, which `origin` knows."""
+    if missing := re.search(r"arguments are required: ([\w.]+)", message):
+        section, _, option = missing[1].rpartition(".")
+        return f"{origin(section)}{section} needs {option}: --{missing[1]} VALUE."
+    wrong = re.search(r'key "([^"]+)"', message)
+    came = re.search(r"(?:Got|Given) value: (.*)", message)
+    expected = re.findall(r"Expected an? (.*?)(?:\. Got value|\n|$)", message)
+    if not (wrong and came and expected):
+        return " ".join(message.split())
+    wanted = " or ".join(dict.fromkeys(_plain(each) for each in expected))
+    return f"{origin(wrong[1])}{wrong[1]} must be {wanted}, but {came[1]} came."
+
+
+def _plain(expected: str) -> str:
+    """What jsonargparse expected, in words."""
+    names = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "a word"}
+    names |= {"NoneType": "null"}
+    if literal := re.search(r"Literal\[(.*?)\]", expected):
+        return f"one of {literal[1]}"
+    inner = re.sub(r"<class '(.*?)'>", r"\1", expected)
+    return names.get(inner, inner)
+
+
+def yaml_text(value: Any) -> str:
+    """A value on one line, as a flag would carry it."""
+    return str(yaml.safe_dump(value, default_flow_style=True, width=10**6)).removesuffix("\n...\n").strip()
+
+
+def pairs(words: Sequence[str]) -> list[tuple[str, str]]:
+    """--a-b c, --a_b=c and a bare --a as (key, text); a bare one is true."""
+    found, rest = [], list(words)
+    while rest:
+        word = rest.pop(0)
+        if not word.startswith("--") or len(word) < 3:
+            raise RecipeError(f'an option such as --epochs 10 was expected, but "{word}" came.')
+        key, equals, value = word[2:].partition("=")
+        if not equals:
+            value = rest.pop(0) if rest and not rest[0].startswith("--") else "true"
+        found.append((key.replace("-", "_"), value))
+    return found
