@@ -74,8 +74,10 @@ def _named(name: str, attack: Attack) -> list[Condition]:
         "clean": Condition("clean", as_it_is),
         "pgd": Condition("pgd", partial(_pgd, attack), attacks=True),
     }
-    hint = "condition (--on also takes foolbox:NAME and module:function)"
-    return [entry(hint, known, name)]
+    try:
+        return [entry("condition", known, name)]
+    except ValueError as error:
+        raise ValueError(f"--on: {error} It also takes foolbox:NAME and module:function.") from None
 
 
 def as_it_is(model: nn.Module, images: Tensor, labels: Tensor, generator: Generator) -> Tensor:
