@@ -8,7 +8,8 @@ import time
 
 import pytest
 
-from auglabel.lab.files import append_line, read_lines, write_json, write_text, write_whole
+from auglabel.lab.files import append_line, read_lines, write_json
+from auglabel.whole import write_text, write_whole
 
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
@@ -29,7 +30,7 @@ def test_a_process_killed_in_the_middle_of_a_write_leaves_the_old_file(tmp_path)
     path = tmp_path / "a.txt"
     write_text(path, "old")
     writing = (
-        "import sys, time; from pathlib import Path; from auglabel.lab.files import write_whole\n"
+        "import sys, time; from pathlib import Path; from auglabel.whole import write_whole\n"
         "def slow(partial):\n"
         "    with partial.open('w') as file:\n"
         "        file.write('x' * 1000); file.flush(); print('half', flush=True); time.sleep(60)\n"

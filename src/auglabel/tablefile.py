@@ -11,6 +11,7 @@ from torch import Tensor
 
 from auglabel.checks import kind_of, require_unit
 from auglabel.distance import DistanceGrid
+from auglabel.whole import write_text
 
 FORMAT = "auglabel table, version 1"
 
@@ -25,16 +26,7 @@ def save_table(path: str | os.PathLike[str], table: Tensor, grid: DistanceGrid) 
     text = json.dumps(
         {"format": FORMAT, "confidence": {kind: part.tolist() for kind, part in parts}}, indent=1
     )
-    path = Path(path)
-    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-    try:
-        with partial.open("w", encoding="utf-8") as file:
-            file.write(text + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    write_text(Path(path), text + "\n")
 
 
 def load_table(path: str | os.PathLike[str], grid: DistanceGrid) -> Tensor:

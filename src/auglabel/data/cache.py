@@ -9,12 +9,13 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from auglabel.whole import write_text, write_whole
 
 
 def directory() -> Path:
@@ -35,16 +36,10 @@ def load(key: str) -> tuple[npt.NDArray[np.uint8], dict[str, Any]] | None:
 def store(key: str, images: npt.NDArray[np.uint8], facts: dict[str, Any]) -> None:
     with contextlib.suppress(OSError):
         directory().mkdir(parents=True, exist_ok=True)
-        _write(directory() / f"{key}.npy", lambda file: np.save(file, images, allow_pickle=False))
-        text = json.dumps({**facts, "shape": images.shape}).encode()
-        _write(directory() / f"{key}.json", lambda file: file.write(text))
+        write_whole(directory() / f"{key}.npy", lambda partial: _save(partial, images))
+        write_text(directory() / f"{key}.json", json.dumps({**facts, "shape": images.shape}))
 
 
-def _write(path: Path, write: Callable[[IO[bytes]], Any]) -> None:
-    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-    try:
-        with partial.open("wb") as file:
-            write(file)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+def _save(path: Path, images: npt.NDArray[np.uint8]) -> None:
+    with path.open("wb") as file:  # np.save would add to a name
+        np.save(file, images, allow_pickle=False)

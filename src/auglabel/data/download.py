@@ -4,31 +4,32 @@ from __future__ import annotations
 
 import hashlib
 import http.client
-import os
 import urllib.request
 from collections.abc import Iterable
 from pathlib import Path
 
+from auglabel.whole import write_whole
+
 
 def fetched(address: str, target: Path, expected: str) -> Path:
     """`target`, downloaded from `address`, once its MD5 is `expected`."""
-    partial = target.with_name(f"{target.name}.{os.getpid()}.partial")
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
+
+    def fetch(partial: Path) -> None:
         with urllib.request.urlopen(address, timeout=60) as source, partial.open("wb") as file:
             while block := source.read(1 << 20):
                 file.write(block)
         found = md5(blocks(partial))
         if found != expected:
             raise OSError(f"expected MD5 {expected}, found {found}")
-        partial.replace(target)
+
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(target, fetch)
     except (OSError, http.client.HTTPException) as error:
         raise OSError(
             f"{address} could not be fetched ({getattr(error, 'reason', None) or error}): "
             f"fetch it where there is a network and put it into {target.parent}."
         ) from None
-    finally:
-        partial.unlink(missing_ok=True)
     return target
 
 

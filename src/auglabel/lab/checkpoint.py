@@ -13,7 +13,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from auglabel.lab.files import write_whole
+from auglabel.whole import write_whole
 
 FORMAT = "auglabel checkpoint, version 1"
 

@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Generator, Tensor, nn
 
 from auglabel.lab.build import data_for
-from auglabel.lab.conditions import Condition
+from auglabel.lab.conditions import Condition, as_it_is
 from auglabel.lab.draft import read_recipe
 from auglabel.lab.evaluate import evaluate
 from auglabel.lab.fit import Trainer
@@ -87,7 +87,8 @@ def trained(recipe: Recipe, ticks: Ticks | None = None) -> Trainer:
 
 def test(trainer: Trainer, seed: int) -> dict[str, Reading]:
     """What the network reaches on the test images as they are, and under each of DISTORTIONS."""
-    rows = [Condition(name, _moving(distort)) for name, distort in {"clean": as_it_is, **DISTORTIONS}.items()]
+    rows = [Condition("clean", as_it_is)]
+    rows += [Condition(name, _moving(distort)) for name, distort in DISTORTIONS.items()]
     parts = trainer.parts
     measured = evaluate(trainer.measured, parts.test, parts.validation, rows, seed=seed, resamples=0)
     return {row.on: Reading(*(row.figures[name].value for name in Reading._fields)) for row in measured.rows}
@@ -98,10 +99,6 @@ def _moving(distort: Callable[[Tensor, Generator], Tensor]) -> Callable[..., Ten
         return distort(images, generator)
 
     return move
-
-
-def as_it_is(images: Tensor, generator: Generator) -> Tensor:
-    return images
 
 
 def noise(images: Tensor, generator: Generator) -> Tensor:

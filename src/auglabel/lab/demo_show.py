@@ -24,9 +24,9 @@ from auglabel.augment.randaug import RandAug
 from auglabel.lab.demo import DISTORTIONS, METHODS, Outcome, Reading, recipe_for, run
 from auglabel.lab.inspect import heat_map
 from auglabel.lab.memory import keep_memory
+from auglabel.lab.results import IN_PERCENT
 
 HEADS = {"accuracy": "accuracy", "ece": "ECE", "debiased_ece": "debiased", "nll": "NLL", "brier": "Brier"}
-IN_PERCENT = ("accuracy", "ece", "debiased_ece")
 
 
 def demo(seeds: int, epochs: int, console: Console | None = None) -> list[Outcome]:

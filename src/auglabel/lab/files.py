@@ -1,30 +1,13 @@
-"""Files that are there whole or not at all."""
+"""JSON on disk: in one piece, or line by line."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-
-def write_whole(path: Path, write: Callable[[Path], object]) -> None:
-    """Let `write` fill a file beside `path`, then put it in place at once."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        write(partial)
-        partial.chmod(0o666 & ~_umask())
-        with partial.open("rb") as file:
-            os.fsync(file.fileno())
-        partial.replace(path)
-        _settle(path.parent)
-    finally:
-        partial.unlink(missing_ok=True)
-
-
-def write_text(path: Path, text: str) -> None:
-    write_whole(path, lambda partial: partial.write_text(text, encoding="utf-8"))
+from auglabel.whole import write_text
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -54,19 +37,3 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
                 break
             raise ValueError(f"{path}, line {number} is damaged: it is not JSON.") from None
     return found
-
-
-def _umask() -> int:
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask
-
-
-def _settle(folder: Path) -> None:
-    """The new name on the disk too, where the system can say so."""
-    if hasattr(os, "O_DIRECTORY"):
-        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

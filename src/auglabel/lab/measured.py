@@ -20,11 +20,12 @@ from auglabel.lab.checkpoint import load_checkpoint, load_weights, require_fitti
 from auglabel.lab.conditions import Attack, Condition, conditions
 from auglabel.lab.draft import read_recipe
 from auglabel.lab.evaluate import evaluate
-from auglabel.lab.files import write_json, write_text
+from auglabel.lab.files import write_json
 from auglabel.lab.recipe import Recipe
 from auglabel.lab.results import as_csv, as_json, as_table
 from auglabel.lab.rundir import Run
 from auglabel.lab.saving import part_of
+from auglabel.whole import write_text
 
 
 @dataclass(frozen=True)

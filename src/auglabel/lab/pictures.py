@@ -14,11 +14,11 @@ from auglabel.lab.catalogue import AUGMENTATIONS
 from auglabel.lab.chart import history_chart
 from auglabel.lab.checkpoint import require_fitting
 from auglabel.lab.draft import read_recipe
-from auglabel.lab.files import write_whole
 from auglabel.lab.inspect import heat_map, read_history, summary
 from auglabel.lab.measured import run_weights
 from auglabel.lab.preview import contact_sheet
 from auglabel.lab.rundir import Run
+from auglabel.whole import write_whole
 
 SHOWN = 64  # training images to choose from
 

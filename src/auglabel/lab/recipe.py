@@ -159,10 +159,12 @@ def listed(value: Any) -> Any:
     return [listed(each) for each in value] if isinstance(value, tuple | list) else value
 
 
-def flat(sections: Mapping[str, Any]) -> dict[str, Any]:
+def flat(sections: Mapping[str, Any], between: str = ".") -> dict[str, Any]:
     """{"labels": {"alpha": 1}, "seed": 0} as {"labels.alpha": 1, "seed": 0}."""
     options: dict[str, Any] = {}
     for key, value in sections.items():
-        inner = {f"{key}.{name}": each for name, each in value.items()} if isinstance(value, dict) else {}
+        inner = (
+            {f"{key}{between}{name}": each for name, each in value.items()} if isinstance(value, dict) else {}
+        )
         options |= inner or {key: value}
     return options

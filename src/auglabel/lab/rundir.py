@@ -20,9 +20,10 @@ from auglabel.data.source import DataSet
 from auglabel.data.split import Parts
 from auglabel.lab.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from auglabel.lab.draft import read_recipe
-from auglabel.lab.files import append_line, read_lines, write_json, write_text, write_whole
+from auglabel.lab.files import append_line, read_lines, write_json
 from auglabel.lab.options import RecipeError
 from auglabel.lab.recipe import Recipe
+from auglabel.whole import write_text, write_whole
 
 TIMES = ("seconds", "images_per_second")  # what differs between two equal runs
 

@@ -20,15 +20,15 @@ from auglabel.checks import require_number, require_whole
 from auglabel.data.source import DataSet
 from auglabel.data.split import Parts
 from auglabel.lab.build import data_for
-from auglabel.lab.files import write_whole
 from auglabel.lab.fit import LOOK, Diverged, Trainer
 from auglabel.lab.memory import keep_memory
 from auglabel.lab.progress import Progress
-from auglabel.lab.recipe import Recipe
+from auglabel.lab.recipe import Recipe, flat
 from auglabel.lab.rundir import Run
 from auglabel.lab.saving import checkpoint_of, restore
 from auglabel.lab.trackers import require_trackers, trackers_for
 from auglabel.tablefile import save_table
+from auglabel.whole import write_whole
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ def _train(
         if first:
             run.record_epoch(record, _by_kind(trainer))
             for watcher in watchers:
-                watcher.log(_flat(record), step=record["epoch"])
+                watcher.log(flat(record, "/"), step=record["epoch"])
         saver.save(best=nll < before)
         progress.epoch(record)
     if first:
@@ -200,13 +200,6 @@ def _finish(trainer: Trainer, run: Run) -> None:
     write_whole(run.model_file, lambda partial: save_file(weights, partial))
     if (table := trainer.table()) is not None:
         save_table(run.table_file, table, trainer.augment.grid)
-
-
-def _flat(record: dict[str, Any], prefix: str = "") -> dict[str, float]:
-    flat: dict[str, float] = {}
-    for key, value in record.items():
-        flat |= _flat(value, f"{key}/") if isinstance(value, dict) else {f"{prefix}{key}": value}
-    return flat
 
 
 @contextmanager
