@@ -4,11 +4,16 @@ Ids are looked at on the CPU only: on an accelerator every look would make train
 and dtypes are checked, and an id out of range ends in torch's own device assertion.
 """
 
+import difflib
 import math
 import numbers
+from collections.abc import Mapping
+from typing import TypeVar
 
 import torch
 from torch import Tensor
+
+Entry = TypeVar("Entry")
 
 
 def readable(tensor: Tensor) -> bool:
@@ -108,3 +113,12 @@ def require_whole(what: str, value: int, low: int, high: float = math.inf) -> No
     if not low <= value <= high:
         wanted = f"at least {low}" if high == math.inf else f"in {low}..{high}"
         raise ValueError(f"{what} must be {wanted}, but {value} came.")
+
+
+def entry(what: str, menu: Mapping[str, Entry], name: str) -> Entry:
+    """The entry of that name; for one that is not there, a sentence with the nearest."""
+    if name not in menu:
+        near = difflib.get_close_matches(name, menu, n=1)
+        hint = f' Did you mean "{near[0]}"?' if near else ""
+        raise ValueError(f'there is no {what} "{name}". There are: {", ".join(menu)}.{hint}')
+    return menu[name]

@@ -12,6 +12,7 @@ VERBS = {
     "demo": "train and compare on the embedded images, about two minutes",
     "train": "train a recipe, or go on with a run",
     "eval": "measure a run, or any network, on clean, attacked or corrupted images",
+    "corrupt": "write corrupted copies of a data set's test images, as CIFAR-C and ImageNet-C have them",
     "preview": "a picture of every bucket of an augmentation, with its learned confidence",
     "inspect": "the learned confidence per bucket, epoch by epoch",
     "list": "what names there are: recipes, data, models, augmentations, labels, ...",

@@ -31,6 +31,10 @@ class Source:
         """
         raise NotImplementedError
 
+    def index(self, rows: Tensor) -> Tensor:
+        """What the rows of a part are called in the source that it is a part of."""
+        return rows
+
 
 class InMemory(Source):
     """Images that are there already; `draw` changes nothing."""
@@ -59,6 +63,9 @@ class Subset(Source):
 
     def fetch(self, rows: Tensor, draw: int | None = None) -> Tensor:
         return self.source.fetch(self.rows[rows], draw)
+
+    def index(self, rows: Tensor) -> Tensor:
+        return self.source.index(self.rows[rows])
 
 
 @dataclass(frozen=True)

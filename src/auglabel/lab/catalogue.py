@@ -6,11 +6,10 @@ over it at once.
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -23,6 +22,7 @@ from auglabel.augment.clean import Clean
 from auglabel.augment.mixing import CutMix, Mixup
 from auglabel.augment.randaug import RandAug
 from auglabel.autolabel import AutoLabel
+from auglabel.checks import entry
 from auglabel.data.cifar import cifar10, cifar100
 from auglabel.data.embedded import embedded
 from auglabel.data.folder import folder, imagenet
@@ -34,8 +34,6 @@ from auglabel.labels import CCAT, FixedTable, LabelPolicy, LabelSmoothing, Mixup
 from auglabel.losses import jensen_shannon, trades
 from auglabel.tablefile import load_table
 from auglabel.view import View
-
-Entry = TypeVar("Entry")
 
 
 def clean() -> Clean:
@@ -146,12 +144,3 @@ def labels_for(name: str, num_classes: int, grid: DistanceGrid, **options: Any) 
     asked = inspect.signature(policy).parameters
     given = {"num_classes": num_classes, "num_buckets": len(grid), "grid": grid}
     return policy(**{key: value for key, value in given.items() if key in asked}, **options)
-
-
-def entry(what: str, menu: Mapping[str, Entry], name: str) -> Entry:
-    """The entry of that name; for one that is not there, a sentence with the nearest."""
-    if name not in menu:
-        near = difflib.get_close_matches(name, menu, n=1)
-        hint = f' Did you mean "{near[0]}"?' if near else ""
-        raise ValueError(f'there is no {what} "{name}". There are: {", ".join(menu)}.{hint}')
-    return menu[name]

@@ -1,4 +1,4 @@
-"""What a network is measured on: images as they are, attacked, or moved by a function of the user's."""
+"""What a network is measured on: images as they are, attacked, corrupted, or moved by a function of yours."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from torch import Generator, Tensor, nn
 
 from auglabel.attack.foolbox import ATTACKS, foolbox_attack
 from auglabel.attack.pgd import pgd
-from auglabel.checks import kind_of, require_number, require_whole
-from auglabel.lab.catalogue import entry
+from auglabel.checks import entry, kind_of, require_number, require_whole
+from auglabel.corrupt import SUITES
+from auglabel.data.source import Source
+from auglabel.lab.corrupted import Corruptions
 from auglabel.models.by_name import imported
 from auglabel.modes import evaluating
 
@@ -26,12 +28,16 @@ Move = Callable[[nn.Module, Tensor, Tensor, Generator], Tensor]  # model, images
 
 @dataclass(frozen=True)
 class Condition:
-    """One row of a results table; one that `attacks` asks the network, so its batches must be small."""
+    """One row of a results table; one that `attacks` asks the network, so its batches must be small.
+
+    `source` gives, for the test images and the names of their classes, the images to use instead.
+    """
 
     on: str
     move: Move
     severity: int | None = None
     attacks: bool = False
+    source: Callable[[Source, Sequence[str]], Source] | None = None
 
 
 @dataclass(frozen=True)
@@ -51,16 +57,19 @@ class Attack:
         require_whole("restarts", self.restarts, 1)
 
 
-def conditions(names: Sequence[str], attack: Attack) -> list[Condition]:
-    """The rows meant by `names`: clean, pgd, foolbox:NAME, or module:function.
+def conditions(
+    names: Sequence[str], attack: Attack, corruptions: Corruptions | None = None
+) -> list[Condition]:
+    """The rows meant by `names`: clean, pgd, foolbox:NAME, corrupted, one corruption's name, module:function.
 
     A function of the user's is called with (images, severity, generator), images and generator on the CPU,
     for each severity 1..5, and returns images of that shape, in [0, 1].
     """
-    return [condition for name in dict.fromkeys(names) for condition in _named(name, attack)]
+    known = [each for name in names for each in _named(name, attack, corruptions or Corruptions())]
+    return list({(each.on, each.severity): each for each in known}.values())
 
 
-def _named(name: str, attack: Attack) -> list[Condition]:
+def _named(name: str, attack: Attack, corruptions: Corruptions) -> list[Condition]:
     if name.startswith("foolbox:"):
         kind = name.removeprefix("foolbox:")
         entry("foolbox attack", ATTACKS, kind)
@@ -70,14 +79,29 @@ def _named(name: str, attack: Attack) -> list[Condition]:
     if ":" in name:
         function = _function(name)
         return [Condition(name, partial(_function_at, name, function, s), s) for s in SEVERITIES]
+    if name == "corrupted":
+        return [each for one in corruptions.names for each in _corrupted(one, corruptions)]
+    if name in SUITES["all"]:
+        return _corrupted(name, corruptions)
     known = {
         "clean": Condition("clean", as_it_is),
         "pgd": Condition("pgd", partial(_pgd, attack), attacks=True),
+        **dict.fromkeys(("corrupted", *SUITES["all"])),
     }
     try:
-        return [entry("condition", known, name)]
+        found = entry("condition", known, name)
     except ValueError as error:
         raise ValueError(f"--on: {error} It also takes foolbox:NAME and module:function.") from None
+    assert found is not None
+    return [found]
+
+
+def _corrupted(name: str, corruptions: Corruptions) -> list[Condition]:
+    corruptions.require(name)
+    return [
+        Condition(name, as_it_is, severity, source=partial(corruptions.source, name, severity))
+        for severity in corruptions.severities
+    ]
 
 
 def as_it_is(model: nn.Module, images: Tensor, labels: Tensor, generator: Generator) -> Tensor:

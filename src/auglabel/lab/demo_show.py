@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
-import os
 import signal
 import statistics
 import threading
@@ -25,6 +24,7 @@ from auglabel.lab.demo import DISTORTIONS, METHODS, Outcome, Reading, recipe_for
 from auglabel.lab.inspect import heat_map
 from auglabel.lab.memory import keep_memory
 from auglabel.lab.results import IN_PERCENT
+from auglabel.lab.workers import cores
 
 HEADS = {"accuracy": "accuracy", "ece": "ECE", "debiased_ece": "debiased", "nll": "NLL", "brier": "Brier"}
 
@@ -61,7 +61,7 @@ def _run_all(seeds: int, epochs: int, console: Console) -> list[Outcome]:
         Progress(
             TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn(), console=console
         ) as bar,
-        ProcessPoolExecutor(min(_cores(), len(runs)), context, _settle) as pool,
+        ProcessPoolExecutor(min(cores(), len(runs)), context, _settle) as pool,
     ):
         ticks = manager.Queue()
         task = bar.add_task(f"training {len(runs)} networks", total=len(runs) * epochs)
@@ -88,11 +88,6 @@ def _settle() -> None:
     torch.set_num_threads(1)
     keep_memory()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def _cores() -> int:
-    """The cores this process may use, which may be fewer than there are."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _count(ticks: Queue[int | None], bar: Progress, task: object) -> None:

@@ -83,12 +83,13 @@ def evaluate(
     resamples: int = 1000,
     bins: int = 15,
     workers: int = 0,
+    classes: Sequence[str] = (),
     told: Callable[[str], None] = lambda line: None,
 ) -> Evaluation:
     """Measure `model`, whose device is used, on each condition of the test images.
 
     `images` takes that many of them, drawn once and the same for every condition. The temperature comes
-    from the clean validation images alone.
+    from the clean validation images alone. `classes` are names that copies on disk are held against.
 
     Random numbers come from the seed and the condition, in blocks of 250 rows: `batch_size`, how many images
     the network sees at once, changes none of what a corruption draws. An attack asks the network, so it goes
@@ -107,8 +108,9 @@ def evaluate(
     measured = []
     for condition in rows:
         told(f"{condition.on}{'' if condition.severity is None else f', severity {condition.severity}'}")
-        logits = predict(model, test, chosen, condition, seed, batch_size, workers)
-        labels = test.labels[chosen]
+        seen = test if condition.source is None else condition.source(test, classes)
+        logits = predict(model, seen, chosen, condition, seed, batch_size, workers)
+        labels = seen.labels[chosen]
         whole = min(resamples, WHOLE_RESAMPLES) if condition.severity is None else 0
         read = partial(figures, labels=labels, resamples=resamples, whole=whole, bins=bins, seed=seed)
         scaled = None if scaling is None else read(scaling(logits.double()))

@@ -1,13 +1,28 @@
-"""JSON on disk: in one piece, or line by line."""
+"""JSON on disk, in one piece or line by line, and folders that one process holds."""
 
 from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from auglabel.whole import write_text
+
+
+@contextmanager
+def locked(folder: Path, otherwise: str) -> Iterator[None]:
+    """Hold a folder, or say `otherwise`; the system lets go when this process ends, however it does."""
+    import fcntl
+
+    with (folder / ".lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise OSError(otherwise) from None
+        yield
 
 
 def write_json(path: Path, value: Any) -> None:

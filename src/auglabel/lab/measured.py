@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 from rich.console import Console
@@ -16,13 +16,15 @@ from auglabel.checks import require_whole
 from auglabel.data.source import DataSet
 from auglabel.data.split import Parts
 from auglabel.lab.build import data_for, model_for
+from auglabel.lab.catalogue import AUGMENTATIONS
 from auglabel.lab.checkpoint import load_checkpoint, load_weights, require_fitting
 from auglabel.lab.conditions import Attack, Condition, conditions
+from auglabel.lab.corrupted import Corruptions, overlaps
 from auglabel.lab.draft import read_recipe
 from auglabel.lab.evaluate import evaluate
 from auglabel.lab.files import write_json
 from auglabel.lab.recipe import Recipe
-from auglabel.lab.results import as_csv, as_json, as_table
+from auglabel.lab.results import as_csv, as_json, as_tables
 from auglabel.lab.rundir import Run
 from auglabel.lab.saving import part_of
 from auglabel.whole import write_text
@@ -33,7 +35,7 @@ class Measured:
     """What to measure, and where the results go"""
 
     on: str = "clean"
-    """clean, pgd, foolbox:NAME, module:function; several with commas between"""
+    """clean, corrupted, fog (or another corruption), pgd, foolbox:NAME, module:function; commas between"""
     checkpoint: Literal["last", "best"] = "last"
     """which weights of a run; the best had the lowest validation NLL"""
     weights: str | None = None
@@ -45,7 +47,7 @@ class Measured:
     batch_size: int = 250
     """images at a time"""
     workers: int = 0
-    """processes that decode images ahead"""
+    """processes that decode or corrupt images ahead"""
     out: str | None = None
     """directory for the results; RUN/eval if not given"""
 
@@ -57,11 +59,52 @@ class Measured:
             require_whole("images", self.images, 1)
 
 
-def evaluate_run(run: Run, how: Measured, attack: Attack, words: Sequence[str]) -> None:
+class Asked(NamedTuple):
+    """What to measure, with the options of what it names."""
+
+    how: Measured
+    attack: Attack
+    corruptions: Corruptions
+    names: list[str]
+    rows: list[Condition]
+
+    @property
+    def corrupted(self) -> list[str]:
+        """The corruptions among the rows."""
+        return list(dict.fromkeys(row.on for row in self.rows if row.source is not None))
+
+    @property
+    def attacks(self) -> bool:
+        return any(row.attacks for row in self.rows)
+
+    @property
+    def file_name(self) -> str:
+        """What was measured, so that another measurement does not take its place."""
+        words = [word.replace(":", ".") for word in self.names]
+        given, usual = asdict(self.corruptions), asdict(Corruptions())
+        if self.corrupted:
+            words += [f"{key}_{_in_a_name(value)}" for key, value in given.items() if value != usual[key]]
+        words += [f"epsilon{self.attack.epsilon:g}"] if self.attacks else []
+        words += [] if self.how.images is None else [f"{self.how.images}images"]
+        return "-".join([*words, *(["best"] if self.how.checkpoint == "best" else [])])
+
+
+def asked_for(how: Measured, attack: Attack, corruptions: Corruptions) -> Asked:
+    """All that is asked for, once everything that it names is known and there."""
+    names = list(dict.fromkeys(name.strip() for name in how.on.split(",")))
+    return Asked(how, attack, corruptions, names, conditions(names, attack, corruptions))
+
+
+def _in_a_name(value: object) -> str:
+    parts = value if isinstance(value, tuple) else (Path(str(value)).name,)
+    return "+".join(str(part).replace(",", "+").replace(" ", "") for part in parts)
+
+
+def evaluate_run(run: Run, asked: Asked, words: Sequence[str]) -> None:
     """Measure a run's last or best weights on its test images; results go into the run."""
+    how = asked.how
     if how.weights is not None:
         raise ValueError(f"--weights go with --model, but {run.path} is a run, which has its own.")
-    asked = conditions(_names(how.on), attack)
     recipe = read_recipe(str(run.recipe_file), words)
     if differences := run.recipe(recipe.model.name).differences(recipe):
         raise ValueError(f"a run is measured as it was trained, but {'; '.join(differences)} was asked for.")
@@ -71,7 +114,8 @@ def evaluate_run(run: Run, how: Measured, attack: Attack, words: Sequence[str]) 
     model = model_for(recipe, data)
     _load(model, weights, str(run.path))
     out = Path(how.out) if how.out else run.path / "eval"
-    _measure(model, recipe, data, parts, how, attack, asked, {"run": str(run.path), **about}, out)
+    known = overlaps(_operations(recipe), asked.corrupted)
+    _measure(model, recipe, data, parts, asked, {"run": str(run.path), **about}, out, known)
 
 
 def run_weights(run: Run, which: str = "last") -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -84,15 +128,23 @@ def run_weights(run: Run, which: str = "last") -> tuple[dict[str, Tensor], dict[
     return average or part_of(checkpoint.tensors, "model"), about | {"averaged": bool(average)}
 
 
-def evaluate_network(recipe: Recipe, how: Measured, attack: Attack) -> None:
+def _operations(recipe: Recipe) -> Sequence[str]:
+    """Of the augmentation that a run trained with, if it has any."""
+    augmentation = AUGMENTATIONS[recipe.augment.name](**recipe.augment.options)
+    return getattr(augmentation, "operations", ())
+
+
+def evaluate_network(recipe: Recipe, asked: Asked) -> None:
     """Measure a network that no run here trained."""
+    how = asked.how
     assert how.weights is not None
-    asked, weights = conditions(_names(how.on), attack), load_weights(Path(how.weights))
+    weights = load_weights(Path(how.weights))
     data, parts = data_for(recipe)
     model = model_for(recipe, data)
     _load(model, weights, how.weights)
     about = {"model": recipe.model.name, "weights": how.weights}
-    _measure(model, recipe, data, parts, how, attack, asked, about, Path(how.out or "eval"), foreign=True)
+    doubts = _doubts(recipe, data, len(parts.validation) > 0)
+    _measure(model, recipe, data, parts, asked, about, Path(how.out or "eval"), doubts)
 
 
 def _measure(
@@ -100,13 +152,12 @@ def _measure(
     recipe: Recipe,
     data: DataSet,
     parts: Parts,
-    how: Measured,
-    attack: Attack,
-    asked: Sequence[Condition],
+    asked: Asked,
     about: dict[str, Any],
     out: Path,
-    foreign: bool = False,
+    notes: Sequence[str],
 ) -> None:
+    how = asked.how
     console = Console(highlight=False, emoji=False)
     out.mkdir(parents=True, exist_ok=True)
     if torch.cuda.is_available():
@@ -116,17 +167,21 @@ def _measure(
             model,
             parts.test,
             parts.validation,
-            asked,
+            asked.rows,
             seed=recipe.training.seed,
             images=how.images,
             batch_size=how.batch_size,
             resamples=how.resamples,
             bins=recipe.calibrate.bins,
             workers=how.workers,
+            classes=data.classes,
             told=lambda line: status.update(f"measuring {line}"),
         )
-    if foreign:
-        evaluation.notes.extend(_doubts(recipe, data, evaluation.temperature is not None))
+    evaluation.notes.extend(notes)
+    corruptions = None
+    if asked.corrupted:
+        corruptions = asked.corruptions.about(asked.corrupted, parts.test.shape)
+        evaluation.notes.append(f"Corrupted images: {corruptions['from']}.")
     about = {
         "auglabel": __version__,
         **about,
@@ -134,27 +189,17 @@ def _measure(
         "seed": recipe.training.seed,
         "resamples": how.resamples,
         "batch_size": how.batch_size,
-        "attack": vars(attack) if any(condition.attacks for condition in asked) else None,
+        "attack": vars(asked.attack) if asked.attacks else None,
+        "corruptions": corruptions,
     }
-    console.print(as_table(evaluation, str(about.get("run") or about.get("model"))))
+    for table in as_tables(evaluation, str(about.get("run") or about.get("model"))):
+        console.print(table)
     for note in evaluation.notes:
         console.print(note, markup=False)
-    name = _file_name(how, attack, asked)
+    name = asked.file_name
     write_json(out / f"{name}.json", as_json(evaluation, about))
     write_text(out / f"{name}.csv", as_csv(evaluation))
     console.print(f"wrote {out / name}.json and .csv", markup=False, soft_wrap=True)
-
-
-def _file_name(how: Measured, attack: Attack, asked: Sequence[Condition]) -> str:
-    """What was measured, so that another measurement does not take its place."""
-    words = [word.replace(":", ".") for word in _names(how.on)]
-    words += [f"epsilon{attack.epsilon:g}"] if any(condition.attacks for condition in asked) else []
-    words += [] if how.images is None else [f"{how.images}images"]
-    return "-".join([*words, *(["best"] if how.checkpoint == "best" else [])])
-
-
-def _names(on: str) -> list[str]:
-    return list(dict.fromkeys(name.strip() for name in on.split(",")))
 
 
 def _doubts(recipe: Recipe, data: DataSet, scaled: bool) -> list[str]:

@@ -12,8 +12,9 @@ import yaml
 from jsonargparse import ArgumentParser, set_parsing_settings
 
 from auglabel.augment.clean import Clean
+from auglabel.checks import entry
 from auglabel.data.split import split
-from auglabel.lab.catalogue import AUGMENTATIONS, DATASETS, LABELS, entry
+from auglabel.lab.catalogue import AUGMENTATIONS, DATASETS, LABELS
 from auglabel.lab.recipe import Calibrate, Engine, Optimizer, Training
 from auglabel.lab.schedules import SCHEDULES
 from auglabel.models.by_name import model_function

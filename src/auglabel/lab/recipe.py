@@ -8,8 +8,8 @@ from typing import Any, Literal, NamedTuple
 
 import yaml
 
-from auglabel.checks import require_number, require_whole
-from auglabel.lab.catalogue import LOSSES, entry
+from auglabel.checks import entry, require_number, require_whole
+from auglabel.lab.catalogue import LOSSES
 
 ELSEWHERE = {"data.root", "data.path"}  # where data lies may change; what it holds is checked by its checksum
 

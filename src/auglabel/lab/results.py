@@ -68,8 +68,14 @@ def as_csv(evaluation: Evaluation) -> str:
     return file.getvalue()
 
 
-def as_table(evaluation: Evaluation, title: str) -> Table:
-    """The usual metrics; under each its interval, beside them ECE and NLL at the fitted temperature."""
+def as_tables(evaluation: Evaluation, title: str) -> list[Table]:
+    """The usual metrics, and every corruption by severity if there are any."""
+    graded = any(row.severity is not None for row in evaluation.rows)
+    return [_usual(evaluation, title), *([_by_severity(evaluation)] if graded else [])]
+
+
+def _usual(evaluation: Evaluation, title: str) -> Table:
+    """Under each figure its interval, beside them ECE and NLL at the fitted temperature."""
     count = evaluation.rows[0].count
     images = Text(f"{title}: {count:,} test image{'s' if count > 1 else ''}")
     table = Table(title=images, box=box.SIMPLE_HEAD, padding=0, caption=_caption(evaluation))
@@ -80,12 +86,32 @@ def as_table(evaluation: Evaluation, title: str) -> Table:
         for name in ("ECE T", "NLL T"):
             table.add_column(f" {name}", justify="right", no_wrap=True)
     for row in evaluation.rows:
-        table.add_row(*_cells(row))
-    for mean in evaluation.means():
+        if row.severity is None:
+            table.add_row(*_cells(row))
+    for mean in evaluation.means()[-1:]:  # over all pairs of corruption and severity
         scaled = [_shown(name, mean["scaled"][name]) for name in ("ece", "nll")] if mean["scaled"] else []
         values = [_shown(name, mean["figures"][name]) for name in SHOWN]
-        table.add_row(Text(f"mean of {mean['pairs']}, {mean['on']}"), *values, *scaled)
+        table.add_row(Text(f"{mean['on']}, mean of {mean['pairs']}"), *values, *scaled)
     return table
+
+
+def _by_severity(evaluation: Evaluation) -> Table:
+    """Accuracy and ECE of every corruption at every severity, and their means."""
+    found = {(row.on, row.severity): _pair(row.figures) for row in evaluation.rows}
+    severities = sorted({row.severity for row in evaluation.rows if row.severity is not None})
+    table = Table(box=box.SIMPLE_HEAD, padding=0, caption="accuracy / ECE in %, by severity")
+    table.add_column("corruption", overflow="fold")
+    for title in (*map(str, severities), "mean"):
+        table.add_column(f" {title}", justify="right", no_wrap=True)
+    for mean in evaluation.means()[:-1]:
+        cells = [found.get((mean["on"], severity), "") for severity in severities]
+        table.add_row(Text(mean["on"]), *cells, _pair(mean["figures"]))
+    return table
+
+
+def _pair(figures: Mapping[str, Figure] | Mapping[str, float]) -> str:
+    values = (figures[name] for name in ("accuracy", "ece"))
+    return "/".join(f"{100 * (v.value if isinstance(v, Figure) else v):.1f}" for v in values)
 
 
 def _caption(evaluation: Evaluation) -> str:

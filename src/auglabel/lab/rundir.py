@@ -20,7 +20,7 @@ from auglabel.data.source import DataSet
 from auglabel.data.split import Parts
 from auglabel.lab.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from auglabel.lab.draft import read_recipe
-from auglabel.lab.files import append_line, read_lines, write_json
+from auglabel.lab.files import append_line, locked, read_lines, write_json
 from auglabel.lab.options import RecipeError
 from auglabel.lab.recipe import Recipe
 from auglabel.whole import write_text, write_whole
@@ -76,14 +76,8 @@ class Run:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Keep other processes from training here; the system lets go when this one ends, however."""
-        import fcntl
-
         self.path.mkdir(parents=True, exist_ok=True)
-        with (self.path / ".lock").open("w") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise OSError(f"another process is training in {self.path}.") from None
+        with locked(self.path, f"another process is training in {self.path}."):
             yield
 
     def recipe(self, *typed: str) -> Recipe:

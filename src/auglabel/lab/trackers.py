@@ -8,7 +8,7 @@ from typing import Any
 
 from accelerate import tracking
 
-from auglabel.lab.catalogue import entry
+from auglabel.checks import entry
 from auglabel.lab.recipe import Recipe, flat
 from auglabel.lab.rundir import Run
 

@@ -11,11 +11,13 @@ from typing import Any, TypeVar
 from jsonargparse import ArgumentParser
 from rich.console import Console
 
-from auglabel.checks import require_whole
+from auglabel.checks import entry, require_whole
 from auglabel.lab import draft, options
-from auglabel.lab.catalogue import AUGMENTATIONS, DATASETS, LABELS, LOSSES, REGIMES, entry
+from auglabel.lab.catalogue import AUGMENTATIONS, DATASETS, LABELS, LOSSES, REGIMES
 from auglabel.lab.conditions import Attack
-from auglabel.lab.measured import Measured, evaluate_network, evaluate_run
+from auglabel.lab.copies import Copies, corrupt_data
+from auglabel.lab.corrupted import Corruptions
+from auglabel.lab.measured import Measured, asked_for, evaluate_network, evaluate_run
 from auglabel.lab.recipe import Recipe
 from auglabel.lab.rundir import Run
 from auglabel.lab.schedules import SCHEDULES
@@ -102,8 +104,10 @@ def evaluate(words: list[str]) -> None:
     name, rest = _named(words)
     how, rest = flags(Measured, rest)
     attack, rest = flags(Attack, rest)
+    corruptions, rest = flags(Corruptions, rest)
+    asked = asked_for(how, attack, corruptions)
     if name is not None and Run(Path(name)).exists():
-        evaluate_run(Run(Path(name)), how, attack, rest)
+        evaluate_run(Run(Path(name)), asked, rest)
     elif name is not None:
         raise FileNotFoundError(f"{name} is not a run: it has no recipe.yaml.")
     elif how.weights is None:
@@ -111,7 +115,19 @@ def evaluate(words: list[str]) -> None:
             "what to measure? Give a run, or --model NAME --weights FILE.safetensors and --data."
         )
     else:
-        evaluate_network(draft.read_recipe(None, rest), how, attack)
+        evaluate_network(draft.read_recipe(None, rest), asked)
+
+
+def corrupt(words: list[str]) -> None:
+    name, rest = _named(words)
+    out, rest = _named(rest)
+    if name is None or out is None:
+        raise ValueError(
+            "which images, and where to? auglabel corrupt DATA OUT, where DATA is a data set, a recipe or a "
+            "path: auglabel corrupt cifar10 copies --data.root DIR."
+        )
+    how, rest = flags(Copies, rest)
+    corrupt_data(name, rest, Path(out), how)
 
 
 def preview(words: list[str]) -> None:
@@ -166,6 +182,7 @@ VERBS: dict[str, Callable[[list[str]], int | None]] = {
     "demo": demo,
     "train": train,
     "eval": evaluate,
+    "corrupt": corrupt,
     "preview": preview,
     "inspect": inspect,
     "list": list_names,
@@ -173,7 +190,8 @@ VERBS: dict[str, Callable[[list[str]], int | None]] = {
 FLAGS: dict[str, tuple[str, list[type]]] = {
     "demo": ("", [DemoFlags]),
     "train": ("[RECIPE]", [Where, How]),
-    "eval": ("RUN", [Measured, Attack]),
+    "eval": ("RUN", [Measured, Attack, Corruptions]),
+    "corrupt": ("DATA OUT [--data.root DIR]", [Copies]),
     "preview": ("[RECIPE or RUN]", [Shown]),
     "inspect": ("RUN", [Shown]),
     "list": (f"[{' | '.join(LISTS)}]", []),

@@ -1,0 +1,111 @@
+"""corrupt(): one corruption at one severity on a batch of pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from auglabel.checks import entry, kind_of, require_images, require_whole
+from auglabel.corrupt import blur, digital, noise, weather
+from auglabel.corrupt.draws import Draws
+from auglabel.corrupt.figures import PARAMETERS, SUITES
+from auglabel.corrupt.frost import textures
+from auglabel.corrupt.spatter import spatter
+
+SMALLEST = 16  # pixels of a side
+SHRINK = {"cifar": 0.2, "imagenet": 1.0}  # of the frost
+TOGETHER = 2**17  # values worked on at a time: memory stays small, and most of it in the cache
+
+CORRUPTIONS: dict[str, Callable[[Tensor, Any, Draws], Tensor]] = {
+    "gaussian_noise": noise.gaussian_noise,
+    "shot_noise": noise.shot_noise,
+    "impulse_noise": noise.impulse_noise,
+    "defocus_blur": blur.defocus_blur,
+    "glass_blur": blur.glass_blur,
+    "motion_blur": blur.motion_blur,
+    "zoom_blur": blur.zoom_blur,
+    "snow": weather.snow,
+    "fog": weather.fog,
+    "brightness": digital.brightness,
+    "contrast": digital.contrast,
+    "elastic_transform": digital.elastic_transform,
+    "pixelate": digital.pixelate,
+    "jpeg_compression": digital.jpeg_compression,
+    "speckle_noise": noise.speckle_noise,
+    "gaussian_blur": blur.gaussian_blur,
+    "spatter": spatter,
+    "saturate": digital.saturate,
+}
+
+
+def corrupt(
+    images: Tensor,
+    name: str,
+    severity: int,
+    *,
+    seed: int = 0,
+    index: Tensor | Sequence[int] | None = None,
+    parameters: str | None = None,
+    frost: Path | str | None = None,
+) -> Tensor:
+    """`images` (N, C, H, W), bytes or in [0, 1], as the corruption leaves them, in the same type.
+
+    Severity 1 to 5. A picture depends on (seed, name, severity, its index) alone, whatever else is in the
+    batch; `index` (N,) is 0 .. N - 1 if not given. `parameters`: cifar, imagenet, or None for what fits the
+    size. `frost` is the directory of the published frost photographs; without it textures of our own serve.
+
+    Corrupted pictures are made of bytes: values in [0, 1] are rounded to bytes first, and come back as
+    bytes / 255. The work is done on the CPU, so that every machine gets the same picture.
+    """
+    if name in SUITES:
+        raise ValueError(f'"{name}" is a suite of {len(SUITES[name])} corruptions: name one of them.')
+    suite([name])
+    require_images("images", images)
+    require_whole("severity", severity, 1, 5)
+    count, channels, height, width = images.shape
+    if channels not in (1, 3):
+        raise ValueError(f"corrupt takes pictures of 1 or 3 channels, but {kind_of(images)} came.")
+    if min(height, width) < SMALLEST:
+        raise ValueError(
+            f"corrupt needs pictures of at least {SMALLEST} x {SMALLEST} pixels, but {width} x {height} came."
+        )
+    parameters = parameters or parameters_for(height, width)
+    figures = entry("set of parameters", PARAMETERS, parameters)[name][severity - 1]
+    rows = list(range(count)) if index is None else [int(row) for row in index]
+    if len(rows) != count:
+        raise ValueError(f"index must have one number per picture, {count}, but {len(rows)} came.")
+    apply = _function(name, parameters, None if frost is None else Path(frost))
+    pixels = images if images.dtype == torch.uint8 else (images * 255).round().to(torch.uint8)
+    pixels = pixels.cpu().contiguous()
+    done = torch.empty_like(pixels)
+    most = max(1, TOGETHER // (channels * height * width))
+    for start in range(0, count, most):
+        some = slice(start, start + most)
+        done[some] = apply(pixels[some], figures, Draws(seed, name, severity, rows[some]))
+    done = done.to(images.device)
+    return done if images.dtype == torch.uint8 else done.to(images.dtype) / 255
+
+
+def _function(name: str, parameters: str, photographs: Path | None) -> Callable[[Tensor, Any, Draws], Tensor]:
+    if name == "frost":
+        return partial(weather.frost, textures=textures(photographs, SHRINK[parameters]))
+    return CORRUPTIONS[name]
+
+
+def parameters_for(height: int, width: int) -> str:
+    """cifar for pictures with a side below 64 pixels, imagenet for others."""
+    return "cifar" if min(height, width) < 64 else "imagenet"
+
+
+def suite(names: str | Sequence[str]) -> tuple[str, ...]:
+    """The corruptions meant by names of suites or corruptions, in a list or with commas between."""
+    listed = [part.strip() for part in names.split(",")] if isinstance(names, str) else list(names)
+    if not listed:
+        raise ValueError("a suite has at least one corruption, but an empty list came.")
+    known = {name: (name,) for name in SUITES["all"]} | SUITES
+    return tuple(dict.fromkeys(name for part in listed for name in entry("corruption", known, part)))

@@ -1,0 +1,180 @@
+"""The two layouts of corrupted copies, written block by block: arrays as CIFAR-C, folders as ImageNet-C.
+
+A block is some images at one severity of one type. Any process may do any block, and what is done is known by
+the files that are there.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from auglabel.data.corrupted import folder_name
+from auglabel.data.corrupted_files import Mapped
+from auglabel.data.decode import Streamed
+from auglabel.data.files import Files
+from auglabel.data.picture import pillow
+from auglabel.data.source import InMemory, Source
+from auglabel.lab.workers import AGAIN
+from auglabel.whole import write_whole
+
+EVERY = (1, 2, 3, 4, 5)  # severities
+MOST = 500  # images in a block, and fewer of large ones
+QUALITY = 85  # of JPEG, as in ImageNet-C
+
+
+class Block(NamedTuple):
+    """Rows first .. last - 1 at one severity of one type."""
+
+    name: str
+    severity: int
+    first: int
+    last: int
+
+
+class Writer:
+    """Writes blocks; it goes to every process once."""
+
+    def __init__(
+        self, out: Path, source: Source, count: int, classes: Sequence[str], move: Callable[..., Tensor]
+    ) -> None:
+        self.out, self.source, self.count, self.move = out, source, count, move
+        self.size = min(MOST, max(16, 2**23 // math.prod(source.shape)))  # images of a block
+
+    def blocks(self, name: str, severities: Sequence[int]) -> list[Block]:
+        edges = [(first, min(first + self.size, self.count)) for first in range(0, self.count, self.size)]
+        return [Block(name, severity, *edge) for severity in severities for edge in edges]
+
+    def write(self, block: Block) -> int:
+        """Make what is missing of a block; how many pictures that was."""
+        raise NotImplementedError
+
+    def finish(self, blocks: Sequence[Block]) -> None:
+        """All blocks of a type are written."""
+
+    def done(self, name: str) -> bool:
+        return False
+
+    def made(self, block: Block, rows: Sequence[int]) -> npt.NDArray[np.uint8]:
+        """The copies (B, H, W, C) of `rows`."""
+        index = torch.tensor(rows)
+        return _contiguous(
+            self.move(self.source.fetch(index), block.name, block.severity, index=index).permute(0, 2, 3, 1)
+        )
+
+
+class AsArrays(Writer):
+    """<type>.npy, uint8 (5 N, H, W, C), joined from a file per block, and labels.npy, (5 N,)."""
+
+    def __init__(self, out: Path, source: Source, count: int, *rest: Any) -> None:
+        super().__init__(out, source, count, *rest)
+        file, labels = out / "labels.npy", source.labels[:count].repeat(len(EVERY)).numpy()
+        if not file.exists():
+            with writing(file):
+                write_whole(file, lambda path: _save(path, labels.shape, np.int64, [labels]))
+
+    def done(self, name: str) -> bool:
+        return (self.out / f"{name}.npy").exists()
+
+    def write(self, block: Block) -> int:
+        file = self._part(block)
+        if file.exists():
+            return 0
+        images = self.made(block, range(block.first, block.last))
+        with writing(file):
+            write_whole(file, lambda path: _save(path, images.shape, np.uint8, [images]))
+        return len(images)
+
+    def finish(self, blocks: Sequence[Block]) -> None:
+        file, parts = self.out / f"{blocks[0].name}.npy", [self._part(block) for block in sorted(blocks)]
+        channels, *size = self.source.shape
+        shape = (len(EVERY) * self.count, *size, channels)
+        with writing(file):
+            images = (np.load(part, allow_pickle=False) for part in parts)
+            write_whole(file, lambda path: _save(path, shape, np.uint8, images))
+            for part in parts:
+                part.unlink()
+
+    def _part(self, block: Block) -> Path:
+        return self.out / ".parts" / f"{block.name}-{block.severity}-{block.first}-{block.last}.npy"
+
+
+class AsFolders(Writer):
+    """<type>/<severity>/<class>/<image>.JPEG, named as the image's file is, or by its row."""
+
+    def __init__(self, out: Path, source: Source, count: int, classes: Sequence[str], *rest: Any) -> None:
+        super().__init__(out, source, count, classes, *rest)
+        within = [folder_name(classes[label]) for label in source.labels[:count].tolist()]
+        stems = file_names(source, count) or [f"{row:0{len(str(count - 1))}d}" for row in range(count)]
+        self.names = [f"{folder}/{stem}" for folder, stem in zip(within, stems, strict=True)]
+
+    def write(self, block: Block) -> int:
+        top = self.out / block.name / str(block.severity)
+        paths = {row: top / f"{self.names[row]}.JPEG" for row in range(block.first, block.last)}
+        rows = [row for row, path in paths.items() if not path.exists()]
+        if not rows:
+            return 0
+        torn = self.out / ".parts" / f".{os.getpid()}.partial"
+        for row, image in zip(rows, self.made(block, rows), strict=True):
+            content = io.BytesIO()
+            pillow().fromarray(image[..., 0] if image.shape[2] == 1 else image).save(
+                content, "JPEG", quality=QUALITY
+            )
+            with writing(paths[row]):
+                torn.write_bytes(content.getbuffer())
+                paths[row].parent.mkdir(parents=True, exist_ok=True)
+                torn.replace(paths[row])
+        return len(rows)
+
+
+def file_names(source: Source, count: int) -> list[str] | None:
+    """What the images' files are called, without their endings; None if they have none, or share some."""
+    if not (isinstance(source, Streamed) and isinstance(source.contents, Files)):
+        return None
+    stems = [PurePosixPath(name).stem for name in source.contents.names[:count]]
+    each = set(zip(source.labels.tolist(), stems, strict=False))
+    return stems if len(each) == count else None
+
+
+def shared(source: Source, count: int, out: Path) -> Source:
+    """The same images from a file, for processes that would otherwise each hold them all."""
+    if not isinstance(source, InMemory):
+        return source
+    file, images = out / ".parts" / "images.npy", source.images[:count].permute(0, 2, 3, 1)
+    with writing(file):
+        parts = (_contiguous(some) for some in images.split(256))
+        write_whole(file, lambda path: _save(path, tuple(images.shape), np.uint8, parts))
+    return Mapped(file, 0, source.labels[:count])
+
+
+@contextmanager
+def writing(path: Path, way_out: str = AGAIN) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise OSError(f"{path} cannot be written ({error.strerror or error}): {way_out}.") from None
+
+
+def _contiguous(images: Tensor) -> npt.NDArray[np.uint8]:
+    return np.ascontiguousarray(images.numpy())
+
+
+def _save(
+    path: Path, shape: tuple[int, ...], dtype: npt.DTypeLike, parts: Iterable[npt.NDArray[Any]]
+) -> None:
+    """An .npy file of `parts` one after the other, one in memory at a time."""
+    with path.open("wb") as file:
+        header = {"descr": np.dtype(dtype).str, "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(file, header)
+        for part in parts:
+            file.write(part.data)

@@ -1,0 +1,211 @@
+"""`auglabel eval --on corrupted`: pictures made on the fly or read from copies, and what is said of them."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from auglabel import cli
+from auglabel.corrupt import SUITES, corrupt
+from auglabel.data.embedded import load_embedded
+from auglabel.data.source import InMemory, Subset
+from auglabel.lab.conditions import Attack, conditions
+from auglabel.lab.corrupted import Corruptions, overlaps
+from auglabel.lab.rundir import Run
+from auglabel.models.small import SmallNet
+
+SPLIT = ["--split.train", "100", "--split.validation", "60", "--split.test", "200"]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A run of one epoch on 100 images."""
+    out = tmp_path_factory.mktemp("runs") / "tiny"
+    words = ["train", "embedded", "--epochs", "1", *SPLIT, "--tracker", "none", "--out", str(out)]
+    assert cli.main([*words, "--regime", "randaug_autolabel"]) == 0
+    return out
+
+
+def measured(run, out, *words):
+    assert cli.main(["eval", str(run), "--resamples", "0", "--out", str(out), *words]) == 0
+    (file,) = out.glob("*.json")
+    return json.loads(file.read_text())
+
+
+def complaint(capsys, *words):
+    capsys.readouterr()
+    assert cli.main(["eval", *map(str, words)]) == 1
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    return error
+
+
+def pictures(count=12, side=16, classes=3):
+    generator = torch.Generator().manual_seed(0)
+    images = torch.randint(0, 256, (count, 3, side, side), generator=generator).to(torch.uint8)
+    return InMemory(images, torch.arange(count) % classes)
+
+
+def rows_of(corruptions, *names):
+    return [(each.on, each.severity) for each in conditions(names, Attack(), corruptions)]
+
+
+def test_corrupted_stands_for_a_suite_at_every_severity():
+    assert len(rows_of(Corruptions(), "corrupted")) == 17 * 5
+    asked = rows_of(Corruptions("extra", (1, 4)), "clean", "corrupted")
+    assert asked == [("clean", None), *((name, severity) for name in SUITES["extra"] for severity in (1, 4))]
+
+
+def test_a_corruption_may_be_named_alone_and_comes_once():
+    assert rows_of(Corruptions(severities=(2,)), "fog") == [("fog", 2)]
+    assert rows_of(Corruptions("fog,snow", (3,)), "snow", "corrupted") == [("snow", 3), ("fog", 3)]
+
+
+def test_made_pictures_go_by_the_row_in_the_whole_test_set():
+    source, rows = pictures(), torch.tensor([7, 2, 11])
+    test = Subset(Subset(source, torch.arange(12).flip(0)), 11 - rows)  # a part of a part
+    (condition,) = conditions(["fog"], Attack(), Corruptions(severities=(3,), corruption_seed=5))
+    made = condition.source(test, ())
+    wanted = corrupt(source.images[rows], "fog", 3, seed=5, index=rows)
+    assert torch.equal(made.fetch(torch.arange(3)), wanted)
+    assert torch.equal(made.fetch(torch.tensor([2])), wanted[2:])
+    assert torch.equal(made.labels, source.labels[rows])
+
+
+def test_a_run_on_corrupted_images_has_the_means_over_pairs(run, tmp_path, capsys):
+    found = measured(
+        run, tmp_path, "--on", "clean,corrupted", "--suite", "fog,contrast", "--severities", "1,5"
+    )
+    assert [(row["on"], row["severity"]) for row in found["rows"]] == [
+        ("clean", None),
+        *((name, severity) for name in ("fog", "contrast") for severity in (1, 5)),
+    ]
+    for row in found["rows"][1:]:
+        assert row["figures"]["accuracy"]["value"] == accuracy_by_hand(run, row["on"], row["severity"])
+    for metric in ("accuracy", "ece"):
+        values = [row["figures"][metric]["value"] for row in found["rows"][1:]]
+        assert found["means"][-1]["on"] == "corrupted"
+        assert found["means"][-1]["figures"][metric] == pytest.approx(sum(values) / 4)
+    told = found["corruptions"]
+    assert (told["names"], told["severities"]) == (["fog", "contrast"], [1, 5])
+    assert told["from"] == "made here, seed 0, cifar parameters"
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "Corrupted images: made here, seed 0, cifar parameters." in printed
+    assert "corrupted, mean" in printed
+    assert (tmp_path / "clean-corrupted-suite_fog+contrast-severities_1+5.json").exists()
+
+
+def accuracy_by_hand(run, name, severity):
+    model = SmallNet(10, mean=(0.5,), std=(0.5,))
+    tensors = load_file(Run(run).steps()[-1])
+    model.load_state_dict({n.removeprefix("model."): t for n, t in tensors.items() if n.startswith("model.")})
+    rows, data = load_file(Run(run).split_file)["test"], load_embedded().test
+    seen = corrupt(data.images[rows], name, severity, index=rows).float() / 255
+    with torch.no_grad():
+        predicted = model.eval()(seen).argmax(dim=1)
+    return float((predicted == data.labels[rows]).double().mean())
+
+
+def test_workers_change_nothing(run, tmp_path):
+    words = ["--on", "spatter", "--severities", "2", "--images", "60"]
+    alone = measured(run, tmp_path / "a", *words)
+    helped = measured(run, tmp_path / "b", *words, "--workers", "2")
+    assert alone["rows"] == helped["rows"]
+
+
+def test_what_the_frost_is_and_that_training_knew_a_corruption_is_said(run, tmp_path, capsys):
+    found = measured(run, tmp_path, "--on", "frost,saturate", "--severities", "1")
+    assert "procedural frost" in found["corruptions"]["from"]
+    assert any("color, which is much like saturate" in note for note in found["notes"])
+    assert "color, which is much like saturate" in " ".join(capsys.readouterr().out.split())
+    assert overlaps(["rotate"], ["saturate"]) == overlaps(["color"], ["fog"]) == []
+
+
+@pytest.fixture
+def copies(tmp_path):
+    """Copies of fog and snow in CIFAR-C's layout, black at severity 1 and one brighter at each."""
+
+    def write(labels, shape=(28, 28, 1), folder="copies"):
+        where = tmp_path / folder
+        where.mkdir()
+        blocks = [np.full((len(labels), *shape), severity, np.uint8) for severity in range(5)]
+        for name in ("fog", "snow"):
+            np.save(where / f"{name}.npy", np.concatenate(blocks))
+        np.save(where / "labels.npy", np.tile(np.asarray(labels), 5))
+        return where
+
+    return write
+
+
+def test_copies_in_the_order_of_the_data_are_matched_row_by_row(run, copies, tmp_path):
+    where = copies(load_embedded().test.labels)
+    found = measured(
+        run, tmp_path / "out", "--on", "corrupted", "--suite", "fog,snow", "--copies", str(where)
+    )
+    assert [row["count"] for row in found["rows"]] == [200] * 10  # the run's own test images
+    assert found["corruptions"]["from"] == "files in the layout of CIFAR-C whose checksums are unknown"
+    rows = load_file(Run(run).split_file)["test"]
+    labels = load_embedded().test.labels[rows]
+    shares = [float((labels == label).double().mean()) for label in range(10)]
+    assert all(  # a grey picture: one class for all
+        any(row["figures"]["accuracy"]["value"] == pytest.approx(share) for share in shares)
+        for row in found["rows"]
+    )
+
+
+def test_copies_in_another_order_serve_when_all_images_are_tested(copies):
+    source = pictures()
+    where = copies(source.labels.sort().values, (16, 16, 3))
+    (condition,) = conditions(["fog"], Attack(), Corruptions(severities=(2,), copies=str(where)))
+    seen = condition.source(Subset(source, torch.randperm(12)), ())
+    assert torch.equal(seen.labels, source.labels.sort().values)
+    assert seen.fetch(torch.tensor([3])).unique().tolist() == [1]
+    with pytest.raises(ValueError, match=r"in another order .* only 5 of 12 are for testing"):
+        condition.source(Subset(source, torch.arange(5)), ())
+
+
+@pytest.mark.parametrize(
+    ("labels", "shape", "sentence"),
+    [
+        (np.arange(12) % 3, (16, 17, 3), r"images of \(3, 16, 17\).* run's have \(3, 16, 16\)"),
+        (np.arange(13) % 3, (16, 16, 3), "copies of 13 images and the run 12"),
+        (np.arange(12) % 4, (16, 16, 3), "with other classes"),
+    ],
+)
+def test_copies_of_other_data_are_refused(copies, labels, shape, sentence):
+    where = copies(labels, shape)
+    (condition,) = conditions(["fog"], Attack(), Corruptions(severities=(2,), copies=str(where)))
+    with pytest.raises(ValueError, match=sentence):
+        condition.source(pictures(), ())
+
+
+def test_a_type_that_the_copies_lack_is_an_error_before_anything_is_measured(run, copies, capsys):
+    where = copies(load_embedded().test.labels)
+    words = [run, "--on", "corrupted", "--suite", "fog,frost", "--copies", where]
+    assert f'there is no corruption in {where} "frost". There are: fog, snow.' in complaint(capsys, *words)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--on", "fogg"], 'Did you mean "fog"?'),
+        (["--on", "corrupted", "--suite", "standart"], 'Did you mean "standard"?'),
+        (["--on", "corrupted", "--severities", "1,6"], "--severities must be in 1..5, but 6 came"),
+        (["--on", "corrupted", "--severities", "1,1"], "some of 1..5 once each"),
+        (["--on", "corrupted", "--parameters", "mnist"], "--parameters"),
+        (["--on", "frost", "--frost", "nowhere"], "nowhere should be the directory of the frost photographs"),
+        (["--on", "fog", "--copies", "nowhere"], "nowhere does not exist"),
+        (["--on", "fog", "--copies", "x", "--frost", "y"], "--frost changes nothing"),
+        (["--on", "fog", "--corruption_seed", "-1"], "--corruption_seed must be at least 0"),
+    ],
+)
+def test_a_mistake_is_one_sentence(run, words, sentence, capsys):
+    assert sentence in complaint(capsys, run, *words)
+
+
+def test_a_missing_opencv_is_said_before_anything_is_measured(run, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "cv2", None)
+    assert "spatter needs OpenCV" in complaint(capsys, run, "--on", "corrupted")
