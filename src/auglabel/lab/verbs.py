@@ -12,6 +12,7 @@ from jsonargparse import ArgumentParser
 from rich.console import Console
 
 from auglabel.checks import entry, require_whole
+from auglabel.corrupt import SUITES
 from auglabel.lab import draft, options
 from auglabel.lab.catalogue import AUGMENTATIONS, DATASETS, LABELS, LOSSES, REGIMES
 from auglabel.lab.conditions import Attack
@@ -176,6 +177,8 @@ LISTS: dict[str, Callable[[], list[str]]] = {
     "losses": lambda: list(LOSSES),
     "schedules": lambda: list(SCHEDULES),
     "regimes": lambda: list(REGIMES),
+    "corruptions": lambda: list(SUITES["all"]),
+    "suites": lambda: list(SUITES),
 }
 
 VERBS: dict[str, Callable[[list[str]], int | None]] = {
