@@ -9,25 +9,25 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' Makefile
 
-demo: .venv/train.stamp  ## train and compare on the embedded images
+demo: .venv/train,corrupt.stamp  ## train and compare on the embedded images
 	$(BIN)/auglabel demo
 
-train: .venv/train.stamp  ## train on your own pictures: make train DATA=folder
+train: .venv/train,corrupt.stamp  ## train on your own pictures: make train DATA=folder
 	@test -n "$(DATA)" || { echo "which pictures? make train DATA=folder, with a sub-folder per class"; exit 2; }
 	$(BIN)/auglabel train folder --data.root "$(DATA)" --out "$(RUN)" --resume
 
-eval: .venv/train.stamp  ## measure what make train trained
+eval: .venv/train,corrupt.stamp  ## measure what make train trained
 	$(BIN)/auglabel eval "$(RUN)"
 
 test: lint  ## lint, then run the tests
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2
 
-lint: .venv/dev,train.stamp  ## check style and types
+lint: .venv/dev,train,corrupt.stamp  ## check style and types
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 
-format: .venv/dev,train.stamp  ## format the code and fix what can be fixed
+format: .venv/dev,train,corrupt.stamp  ## format the code and fix what can be fixed
 	$(BIN)/ruff check --fix --exit-zero --quiet
 	$(BIN)/ruff format
 
@@ -40,4 +40,4 @@ clean:  ## remove the environment and caches; runs/ stays
 	@echo "Installing .[$*] into .venv; torch is large, so the first time takes a while."
 	@$(PYTHON) -m venv .venv
 	@$(PIP) install -qq -c constraints.txt -e '.[$*]'
-	@touch $@ $(if $(findstring dev,$*),.venv/train.stamp)
+	@touch $@ $(if $(findstring dev,$*),.venv/train,corrupt.stamp)

@@ -1,8 +1,10 @@
 """Corrupted copies written to disk: the pictures `corrupt` makes, whole files only, and calls that go on."""
 
 import errno
+import fcntl
 import io
 import json
+import multiprocessing
 import os
 import re
 import signal
@@ -18,12 +20,14 @@ from PIL import Image
 from rich.console import Console
 
 from auglabel import __version__, cli
+from auglabel.corrupt.frost import PHOTOGRAPHS
 from auglabel.data.corrupted import corrupted
 from auglabel.data.embedded import load_embedded
 from auglabel.data.folder import folder
 from auglabel.data.source import InMemory, in_memory
 from auglabel.lab import copies, layouts
 from auglabel.lab.copies import Copies, write_copies
+from auglabel.lab.workers import each
 
 COUNT = 12
 ROWS = torch.arange(COUNT)
@@ -75,7 +79,9 @@ def expected(data, name: str, severity: int, seed: int = 0) -> torch.Tensor:
 
 
 def files(out: Path) -> dict[str, float]:
-    return {str(file.relative_to(out)): file.stat().st_mtime_ns for file in out.rglob("*") if file.is_file()}
+    """When each was written, but for the lock."""
+    found = (file for file in out.rglob("*") if file.is_file() and file.name != ".lock")
+    return {str(file.relative_to(out)): file.stat().st_mtime_ns for file in found}
 
 
 @pytest.mark.parametrize("channels", [1, 3])
@@ -83,7 +89,7 @@ def test_arrays_hold_what_corrupt_makes_of_the_test_images(tmp_path, channels):
     data = data_set(channels)
     printed = write(tmp_path, data, seed=5)
 
-    found = corrupted(tmp_path, (channels, 28, 28))
+    found = corrupted(tmp_path)
 
     assert sorted(files(tmp_path)) == ["about.json", "fog.npy", "frost.npy", "labels.npy"]
     assert np.load(tmp_path / "fog.npy").shape == (5 * COUNT, 28, 28, channels)
@@ -92,8 +98,10 @@ def test_arrays_hold_what_corrupt_makes_of_the_test_images(tmp_path, channels):
         source = found.source("frost", severity)
         assert torch.equal(source.fetch(ROWS), expected(data, "frost", severity, seed=5))
         assert torch.equal(source.labels, data.test.labels)
-    made = f"made by auglabel {__version__}, seed 5, cifar parameters, procedural frost"
+        assert source.shape == (channels, 28, 28)
+    made = f"made by auglabel {__version__}, seed 5, cifar parameters"
     assert found.origin(["fog"]) == made
+    assert found.origin(["fog", "frost"]) == f"{made}, procedural frost"
     assert re.search(r"120 pictures in .*, 120 of them made now, .*: 2 x 5\. Frost: procedural\.", printed)
 
 
@@ -180,7 +188,7 @@ def test_more_types_may_join(tmp_path):
     write(tmp_path)
     write(tmp_path, suite="contrast")
     assert corrupted(tmp_path).names == ("contrast", "fog", "frost")
-    assert corrupted(tmp_path).origin(["contrast", "fog"]).endswith("procedural frost")
+    assert corrupted(tmp_path).origin(["contrast", "fog"]).endswith("cifar parameters")
 
 
 def test_folders_go_on_with_the_pictures_that_are_missing(tmp_path):
@@ -194,6 +202,70 @@ def test_folders_go_on_with_the_pictures_that_are_missing(tmp_path):
         corrupted(tmp_path).source("fog", 1)
     assert ", 2 of them made now" in write(tmp_path, data, layout="folders")
     assert [path.read_bytes() for path in gone] == content
+
+
+def test_an_empty_picture_is_made_again(tmp_path):
+    write(tmp_path, layout="folders")
+    path = corrupt_files(tmp_path)[3]
+    content = path.read_bytes()
+    path.write_bytes(b"")  # as a power loss may leave it
+    assert ", 1 of them made now" in write(tmp_path, layout="folders")
+    assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda path: path.write_bytes(path.read_bytes()[:-1]),
+        lambda path: path.write_bytes(path.read_bytes() + b"!"),
+        lambda path: path.write_bytes(b""),
+        lambda path: path.write_bytes(b"no array"),
+        lambda path: np.save(path, np.load(path).astype(np.int8)),
+        lambda path: np.save(path, np.load(path)[:-5]),
+        lambda path: np.save(path, np.asfortranarray(np.load(path))),
+    ],
+)
+def test_a_damaged_array_is_made_again(tmp_path, damage):
+    data = data_set()
+    write(tmp_path, data)
+    content = (tmp_path / "fog.npy").read_bytes()
+    damage(tmp_path / "fog.npy")
+    assert ", 60 of them made now" in write(tmp_path, data)
+    assert (tmp_path / "fog.npy").read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda path: path.write_bytes(path.read_bytes()[:-1]),
+        lambda path: np.save(path, np.load(path)[::-1]),
+        lambda path: np.save(path, np.load(path).astype(np.int32)),
+    ],
+)
+def test_labels_that_are_not_those_of_the_images_are_written_again(tmp_path, damage):
+    write(tmp_path)
+    content = (tmp_path / "labels.npy").read_bytes()
+    damage(tmp_path / "labels.npy")
+    assert ", 0 of them made now" in write(tmp_path)
+    assert (tmp_path / "labels.npy").read_bytes() == content
+
+
+def test_a_damaged_part_is_made_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(copies, "corrupt", failing)
+    with pytest.raises(OSError, match="no pictures today"):
+        write(tmp_path)
+    (tmp_path / ".parts" / "fog-2-0-12.npy").write_bytes(b"half")
+    monkeypatch.setattr(copies, "corrupt", darker)
+    assert ", 96 of them made now" in write(tmp_path)  # of 120, fog's first and third severity were there
+
+
+@pytest.mark.parametrize("layout", ["npy", "folders"])
+def test_images_are_not_copied_for_processes_that_have_nothing_to_do(tmp_path, monkeypatch, layout):
+    write(tmp_path, layout=layout)
+    before = files(tmp_path)
+    monkeypatch.setattr(layouts, "_save", None)  # what writes arrays
+    write(tmp_path, layout=layout)
+    assert {**files(tmp_path), "about.json": 0} == {**before, "about.json": 0}
 
 
 @pytest.mark.parametrize(
@@ -262,10 +334,70 @@ def test_other_facts_are_refused(tmp_path):
     assert list(files(tmp_path / "else")) == ["thesis.txt"]
 
 
+def photographs(where: Path, brightness: int) -> str:
+    where.mkdir()
+    for name in PHOTOGRAPHS:
+        Image.new("RGB", (40, 30), (brightness, 200, 250)).save(where / name)
+    return str(where)
+
+
+def test_other_photographs_of_frost_are_refused(tmp_path):
+    bright, dark = photographs(tmp_path / "bright", 200), photographs(tmp_path / "dark", 100)
+    out = tmp_path / "out"
+    assert re.search(r"Frost: photographs [0-9a-f]{8}\.", write(out, frost=bright))
+    assert ", 0 of them made now" in write(out, frost=bright)
+    with pytest.raises(
+        ValueError, match=r"with frost photographs (\w{8}), not photographs (?!\1)\w{8}: name"
+    ):
+        write(out, frost=dark)
+    with pytest.raises(ValueError, match=r"with frost procedural, not photographs \w{8}: name another"):
+        write(out)
+    assert corrupted(out).origin(["frost"]).endswith("frost photographs")
+    few = photographs(tmp_path / "few", 100)
+    Path(few, "frost3.png").unlink()
+    with pytest.raises(FileNotFoundError, match=r"few should be .* but it lacks frost3\.png"):
+        write(tmp_path / "none", suite="fog", frost=few)  # would be told in about.json
+
+
 def test_two_processes_do_not_write_into_one_folder(tmp_path):
     with copies._at_work(tmp_path), pytest.raises(OSError, match="another process is writing copies into"):
         write(tmp_path)
     write(tmp_path)
+
+
+def test_a_lock_that_was_opened_while_another_process_ended_holds(tmp_path):
+    with copies._at_work(tmp_path):
+        late = next(tmp_path.rglob(".lock")).open("w")
+    with late:
+        fcntl.flock(late, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with pytest.raises(OSError, match="another process is writing copies into"):
+            write(tmp_path)
+    write(tmp_path)  # a lock that nobody holds is no content
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_cannot_be_written_is_named(tmp_path):
+    tmp_path.chmod(0o500)
+    with pytest.raises(OSError, match=r"cannot be written \(Permission denied\): name a folder that can be"):
+        write(tmp_path)
+
+
+def refused(item: int) -> int:
+    if item == 3:
+        raise OSError("not this one.")
+    return item
+
+
+def test_a_failure_ends_no_processes_but_those_at_work():
+    other = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(60,))
+    other.start()
+    try:
+        with pytest.raises(OSError, match="not this one"):
+            list(each(refused, range(8), workers=2))
+        assert multiprocessing.active_children() == [other]
+    finally:
+        other.kill()
+        other.join()
 
 
 def test_classes_that_would_share_a_folder_are_refused(tmp_path):
@@ -280,6 +412,7 @@ def test_classes_that_would_share_a_folder_are_refused(tmp_path):
     ("words", "complaint"),
     [
         (["embedded"], "which images, and where to"),
+        (["--suite", "fog", "embedded", "out"], r"DATA .* and OUT come first, options after them"),
         (["embeded", "out"], 'no data set, recipe or path "embeded".*Did you mean "embedded"'),
         (["cifar10", "out"], r"data needs root: --data\.root VALUE"),
         (["cifar10", "out", "--data.root", "nowhere"], "nowhere does not hold CIFAR-10"),

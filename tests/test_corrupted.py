@@ -6,14 +6,22 @@ import sys
 import numpy as np
 import pytest
 import torch
+from PIL import Image
+from rich.console import Console
 from safetensors.torch import load_file
+from torch import nn
+from torch.nn import functional as F
 
 from auglabel import cli
 from auglabel.corrupt import SUITES, corrupt
-from auglabel.data.embedded import load_embedded
-from auglabel.data.source import InMemory, Subset
+from auglabel.corrupt.frost import PHOTOGRAPHS
+from auglabel.data.embedded import embedded, load_embedded
+from auglabel.data.folder import folder
+from auglabel.data.source import InMemory, Subset, in_memory
 from auglabel.lab.conditions import Attack, conditions
+from auglabel.lab.copies import Copies, write_copies
 from auglabel.lab.corrupted import Corruptions, overlaps
+from auglabel.lab.evaluate import evaluate
 from auglabel.lab.rundir import Run
 from auglabel.models.small import SmallNet
 
@@ -45,7 +53,8 @@ def complaint(capsys, *words):
 
 def pictures(count=12, side=16, classes=3):
     generator = torch.Generator().manual_seed(0)
-    images = torch.randint(0, 256, (count, 3, side, side), generator=generator).to(torch.uint8)
+    colours = torch.rand(count, 3, 2, 2, generator=generator) * 255
+    images = F.interpolate(colours, (side, side), mode="bilinear").to(torch.uint8)  # smooth, for JPEG's sake
     return InMemory(images, torch.arange(count) % classes)
 
 
@@ -68,7 +77,7 @@ def test_made_pictures_go_by_the_row_in_the_whole_test_set():
     source, rows = pictures(), torch.tensor([7, 2, 11])
     test = Subset(Subset(source, torch.arange(12).flip(0)), 11 - rows)  # a part of a part
     (condition,) = conditions(["fog"], Attack(), Corruptions(severities=(3,), corruption_seed=5))
-    made = condition.source(test, ())
+    made = condition.source(test, None)
     wanted = corrupt(source.images[rows], "fog", 3, seed=5, index=rows)
     assert torch.equal(made.fetch(torch.arange(3)), wanted)
     assert torch.equal(made.fetch(torch.tensor([2])), wanted[2:])
@@ -126,12 +135,13 @@ def test_what_the_frost_is_and_that_training_knew_a_corruption_is_said(run, tmp_
 
 @pytest.fixture
 def copies(tmp_path):
-    """Copies of fog and snow in CIFAR-C's layout, black at severity 1 and one brighter at each."""
+    """Copies of fog and snow in CIFAR-C's layout: row r at severity s is all 5 (r mod 50) + s - 1."""
 
     def write(labels, shape=(28, 28, 1), folder="copies"):
         where = tmp_path / folder
         where.mkdir()
-        blocks = [np.full((len(labels), *shape), severity, np.uint8) for severity in range(5)]
+        levels = 5 * (np.arange(len(labels)) % 50).reshape(-1, 1, 1, 1)
+        blocks = [np.broadcast_to(levels + s, (len(labels), *shape)).astype(np.uint8) for s in range(5)]
         for name in ("fog", "snow"):
             np.save(where / f"{name}.npy", np.concatenate(blocks))
         np.save(where / "labels.npy", np.tile(np.asarray(labels), 5))
@@ -147,24 +157,26 @@ def test_copies_in_the_order_of_the_data_are_matched_row_by_row(run, copies, tmp
     )
     assert [row["count"] for row in found["rows"]] == [200] * 10  # the run's own test images
     assert found["corruptions"]["from"] == "files in the layout of CIFAR-C whose checksums are unknown"
-    rows = load_file(Run(run).split_file)["test"]
-    labels = load_embedded().test.labels[rows]
-    shares = [float((labels == label).double().mean()) for label in range(10)]
-    assert all(  # a grey picture: one class for all
-        any(row["figures"]["accuracy"]["value"] == pytest.approx(share) for share in shares)
-        for row in found["rows"]
-    )
+    test, rows = embedded().test, load_file(Run(run).split_file)["test"]
+    (condition,) = conditions(["fog"], Attack(), Corruptions(severities=(2,), copies=str(where)))
+    seen = condition.source(Subset(test, rows), None)
+    assert torch.equal(seen.fetch(torch.arange(200))[:, 0, 0, 0].long(), 5 * (rows % 50) + 1)
+    assert torch.equal(seen.labels, test.labels[rows])
 
 
 def test_copies_in_another_order_serve_when_all_images_are_tested(copies):
     source = pictures()
     where = copies(source.labels.sort().values, (16, 16, 3))
     (condition,) = conditions(["fog"], Attack(), Corruptions(severities=(2,), copies=str(where)))
-    seen = condition.source(Subset(source, torch.randperm(12)), ())
+    seen = condition.source(Subset(source, torch.randperm(12)), None)
     assert torch.equal(seen.labels, source.labels.sort().values)
-    assert seen.fetch(torch.tensor([3])).unique().tolist() == [1]
+    assert seen.fetch(torch.tensor([3])).unique().tolist() == [16]
+    logits = nn.Sequential(nn.Flatten(), nn.Linear(3 * 16 * 16, 3))
+    with pytest.raises(ValueError, match="--images takes the same images for every condition"):
+        evaluate(logits, source, source, [condition], images=5, resamples=0)
+    assert evaluate(logits, source, source, [condition], resamples=0).rows[0].count == 12
     with pytest.raises(ValueError, match=r"in another order .* only 5 of 12 are for testing"):
-        condition.source(Subset(source, torch.arange(5)), ())
+        condition.source(Subset(source, torch.arange(5)), None)
 
 
 @pytest.mark.parametrize(
@@ -179,7 +191,7 @@ def test_copies_of_other_data_are_refused(copies, labels, shape, sentence):
     where = copies(labels, shape)
     (condition,) = conditions(["fog"], Attack(), Corruptions(severities=(2,), copies=str(where)))
     with pytest.raises(ValueError, match=sentence):
-        condition.source(pictures(), ())
+        condition.source(pictures(), None)
 
 
 def test_a_type_that_the_copies_lack_is_an_error_before_anything_is_measured(run, copies, capsys):
@@ -199,11 +211,90 @@ def test_a_type_that_the_copies_lack_is_an_error_before_anything_is_measured(run
         (["--on", "frost", "--frost", "nowhere"], "nowhere should be the directory of the frost photographs"),
         (["--on", "fog", "--copies", "nowhere"], "nowhere does not exist"),
         (["--on", "fog", "--copies", "x", "--frost", "y"], "--frost changes nothing"),
+        (["--on", "fog", "--copies", "x", "--corruption_seed", "3"], "--corruption_seed changes nothing"),
         (["--on", "fog", "--corruption_seed", "-1"], "--corruption_seed must be at least 0"),
     ],
 )
 def test_a_mistake_is_one_sentence(run, words, sentence, capsys):
     assert sentence in complaint(capsys, run, *words)
+
+
+def written(tmp_path, data, *options):
+    out = tmp_path / "written"
+    how = Copies("fog,frost", workers=1, **dict(options))
+    write_copies(data, out, how, Console(quiet=True))
+    return str(out)
+
+
+def data_of(source, classes=("a", "b", "c")):
+    return in_memory("mine", classes, source, source, mean=(0.5,) * 3, std=(0.5,) * 3)
+
+
+@pytest.mark.parametrize("layout", ["npy", "folders"])
+def test_copies_made_here_are_those_made_on_the_fly(tmp_path, layout):
+    source = pictures()
+    data = data_of(source)
+    read = Corruptions(severities=(3,), copies=written(tmp_path, data, ("layout", layout)))
+    (on_disk,), (made,) = (conditions(["fog"], Attack(), c) for c in (read, Corruptions(severities=(3,))))
+    test, every = Subset(source, torch.tensor([8, 1, 4])), torch.arange(3)
+    if layout == "folders":  # in the order of classes
+        test, every = source, torch.arange(12)
+    seen, wanted = on_disk.source(test, data), made.source(test, data)
+    apart = (seen.fetch(every).float() - wanted.fetch(every).float()).abs()
+    assert (apart.max() == 0) if layout == "npy" else (apart.mean() < 4)  # JPEG
+    assert "procedural frost" in read.about(["fog", "frost"], source.shape)["from"]
+
+
+def test_copies_made_of_other_images_or_classes_are_refused(tmp_path):
+    data = data_of(pictures())
+    read = Corruptions(severities=(3,), copies=written(tmp_path, data, ("layout", "folders")))
+    (condition,) = conditions(["fog"], Attack(), read)
+    other = InMemory(255 - data.test.images, data.test.labels)
+    with pytest.raises(ValueError, match="was made of other images: their checksum is"):
+        condition.source(other, data_of(other))
+    with pytest.raises(ValueError, match="3 classes and mine 3, which must be the same, but differ in c"):
+        condition.source(data.test, data_of(data.test, ("a", "b", "d")))
+    with pytest.raises(ValueError, match="differ in their order"):
+        condition.source(data.test, data_of(data.test, ("b", "a", "c")))
+
+
+def test_folders_match_a_streamed_set_by_the_names_of_its_files(tmp_path):
+    for row, picture in enumerate(pictures().images):
+        place = tmp_path / "pictures" / "abc"[row % 3]
+        place.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(picture.permute(1, 2, 0).numpy()).save(place / f"{row:02}.png")
+    data = folder(tmp_path / "pictures", memory_gb=0)
+    where = written(tmp_path, data, ("layout", "folders"))
+    (condition,) = conditions(["fog"], Attack(), Corruptions(severities=(3,), copies=where))
+    part = Subset(data.train, torch.tensor([5, 0]))
+    assert torch.equal(condition.source(part, data).labels, part.labels)
+    for place in (tmp_path / "written").rglob("03.JPEG"):
+        place.rename(place.with_name("99.JPEG"))
+    (condition,) = conditions(["fog"], Attack(), Corruptions(severities=(3,), copies=where))
+    with pytest.raises(ValueError, match="in another order"):
+        condition.source(part, data)
+
+
+def test_options_reach_the_corruptions(tmp_path):
+    for name in PHOTOGRAPHS:
+        Image.new("RGB", (200, 200), (200, 10, 10)).save(tmp_path / name)
+    source, index = pictures(), torch.arange(12)
+    options = {"parameters": "imagenet", "frost": str(tmp_path)}
+    asked = Corruptions(severities=(2,), corruption_seed=4, **options)
+    (condition,) = conditions(["frost"], Attack(), asked)
+    made = condition.source(source, None)
+    assert made.streams  # so that --workers help
+    assert torch.equal(made.fetch(index), corrupt(source.images, "frost", 2, seed=4, **options))
+    assert asked.about(["frost"], source.shape)["from"] == (
+        "made here, seed 4, imagenet parameters, frost photographs"
+    )
+
+
+def test_pictures_that_are_too_small_are_told_before_any_is_made():
+    small = InMemory(torch.zeros(4, 3, 15, 16, dtype=torch.uint8), torch.zeros(4, dtype=torch.int64))
+    (condition,) = conditions(["fog"], Attack(), Corruptions(severities=(2,)))
+    with pytest.raises(ValueError, match="at least 16 x 16 pixels, but 16 x 15"):
+        condition.source(small, None)
 
 
 def test_a_missing_opencv_is_said_before_anything_is_measured(run, monkeypatch, capsys):

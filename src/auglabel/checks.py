@@ -25,7 +25,7 @@ def kind_of(value: object) -> str:
     """What came, in words short enough for a message."""
     if isinstance(value, Tensor):
         return f"a {str(value.dtype).removeprefix('torch.')} tensor of shape {tuple(value.shape)}"
-    shown = repr(value)
+    shown = " ".join(repr(value).split())
     return f"{type(value).__name__} {shown if len(shown) <= 60 else shown[:57] + '...'}"
 
 

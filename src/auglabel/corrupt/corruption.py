@@ -60,28 +60,17 @@ def corrupt(
     size. `frost` is the directory of the published frost photographs; without it textures of our own serve.
 
     Corrupted pictures are made of bytes: values in [0, 1] are rounded to bytes first, and come back as
-    bytes / 255. The work is done on the CPU, so that every machine gets the same picture.
+    bytes / 255, without gradients. The work is done on the CPU, whatever the device of `images`.
     """
-    if name in SUITES:
-        raise ValueError(f'"{name}" is a suite of {len(SUITES[name])} corruptions: name one of them.')
-    suite([name])
-    require_images("images", images)
-    require_whole("severity", severity, 1, 5)
+    require_images("images", images.detach() if isinstance(images, Tensor) else images)
+    _require(name, severity, seed, images.shape)
     count, channels, height, width = images.shape
-    if channels not in (1, 3):
-        raise ValueError(f"corrupt takes pictures of 1 or 3 channels, but {kind_of(images)} came.")
-    if min(height, width) < SMALLEST:
-        raise ValueError(
-            f"corrupt needs pictures of at least {SMALLEST} x {SMALLEST} pixels, but {width} x {height} came."
-        )
     parameters = parameters or parameters_for(height, width)
     figures = entry("set of parameters", PARAMETERS, parameters)[name][severity - 1]
-    rows = list(range(count)) if index is None else [int(row) for row in index]
-    if len(rows) != count:
-        raise ValueError(f"index must have one number per picture, {count}, but {len(rows)} came.")
+    rows = list(range(count)) if index is None else _numbers(index, count)
     apply = _function(name, parameters, None if frost is None else Path(frost))
-    pixels = images if images.dtype == torch.uint8 else (images * 255).round().to(torch.uint8)
-    pixels = pixels.cpu().contiguous()
+    pixels = images.detach().cpu()
+    pixels = (pixels if pixels.dtype == torch.uint8 else (pixels * 255).round().to(torch.uint8)).contiguous()
     done = torch.empty_like(pixels)
     most = max(1, TOGETHER // (channels * height * width))
     for start in range(0, count, most):
@@ -89,6 +78,39 @@ def corrupt(
         done[some] = apply(pixels[some], figures, Draws(seed, name, severity, rows[some]))
     done = done.to(images.device)
     return done if images.dtype == torch.uint8 else done.to(images.dtype) / 255
+
+
+def _require(name: str, severity: int, seed: int, shape: Sequence[int]) -> None:
+    if name in SUITES:
+        raise ValueError(f'"{name}" is a suite of {len(SUITES[name])} corruptions: name one of them.')
+    suite([name])
+    require_whole("severity", severity, 1, 5)
+    require_whole("seed", seed, 0)
+    _, channels, height, width = shape
+    if channels not in (1, 3):
+        raise ValueError(f"corrupt takes pictures of 1 or 3 channels, but {channels} came.")
+    require_large(height, width)
+
+
+def require_large(height: int, width: int) -> None:
+    """The smallest picture that every corruption can be made of."""
+    if min(height, width) < SMALLEST:
+        raise ValueError(
+            f"corrupt needs pictures of at least {SMALLEST} x {SMALLEST} pixels, but {width} x {height} came."
+        )
+
+
+def _numbers(index: Tensor | Sequence[int], count: int) -> list[int]:
+    """One whole number per picture."""
+    listed = torch.as_tensor(index)
+    if listed.is_floating_point() or listed.is_complex() or listed.dtype == torch.bool:
+        raise TypeError(f"index must hold whole numbers, but {kind_of(listed)} came.")
+    if listed.shape != (count,) or bool((listed < 0).any()):
+        wrong = (
+            f"{kind_of(listed)} came" if listed.shape != (count,) else f"{int(listed.min())} is among them"
+        )
+        raise ValueError(f"index must have one number of at least 0 per picture, {count}, but {wrong}.")
+    return [int(row) for row in listed.tolist()]
 
 
 def _function(name: str, parameters: str, photographs: Path | None) -> Callable[[Tensor, Any, Draws], Tensor]:
@@ -104,8 +126,12 @@ def parameters_for(height: int, width: int) -> str:
 
 def suite(names: str | Sequence[str]) -> tuple[str, ...]:
     """The corruptions meant by names of suites or corruptions, in a list or with commas between."""
-    listed = [part.strip() for part in names.split(",")] if isinstance(names, str) else list(names)
-    if not listed:
-        raise ValueError("a suite has at least one corruption, but an empty list came.")
+    listed = [part.strip() for part in names.split(",")] if isinstance(names, str) else names
+    if not isinstance(listed, list | tuple) or not all(isinstance(name, str) for name in listed):
+        raise TypeError(f"names of corruptions or suites were expected, but {kind_of(names)} came.")
+    if not listed or "" in listed:
+        raise ValueError(
+            f"at least one corruption was expected and no empty name, but {kind_of(names)} came."
+        )
     known = {name: (name,) for name in SUITES["all"]} | SUITES
     return tuple(dict.fromkeys(name for part in listed for name in entry("corruption", known, part)))

@@ -40,8 +40,9 @@ def shot_noise(images: Tensor, photons: int, draws: Draws) -> Tensor:
 def _poisson(photons: int) -> tuple[Tensor, Tensor]:
     """For every byte, the alias table of the bytes that its Poisson count may give.
 
-    One uniform number then picks a byte: its whole part a column, its fraction whether that column's own
-    byte is kept or the other one is taken.
+    One uniform number of 24 bits then picks a byte: 8 bits a column, 16 whether that column's own byte is
+    kept or the other one taken. Chances are whole numbers of 2 ** -24, so that no last bit of an exponential
+    changes the table from machine to machine.
     """
     counts = torch.arange(photons, dtype=torch.float64)
     rates = torch.arange(256, dtype=torch.float64)[:, None] * (photons / 255)
@@ -49,20 +50,24 @@ def _poisson(photons: int) -> tuple[Tensor, Tensor]:
     byte = as_bytes(255 * counts / photons).long().expand(256, -1)
     table = torch.zeros(256, 256, dtype=torch.float64).scatter_add_(1, byte, chances)
     table[:, 255] += (1 - table.sum(dim=1)).clamp_(min=0)  # as many photons or more
-    keep, other = _alias(table)
-    return keep.float().reshape(-1), other.to(torch.uint8).reshape(-1)
+    shares = (table * 2**24).round().long()
+    rest = 2**24 - shares.sum(dim=1, keepdim=True)  # a few, to the likeliest byte
+    keep, other = _alias(shares.scatter_add_(1, shares.argmax(dim=1, keepdim=True), rest))
+    return keep.float().reshape(-1) / 2**16, other.to(torch.uint8).reshape(-1)
 
 
-def _alias(chances: Tensor) -> tuple[Tensor, Tensor]:
+def _alias(shares: Tensor) -> tuple[Tensor, Tensor]:
     """Walker's tables, row by row: the scarcest column is filled up from the richest, until all are even."""
-    rows, columns = chances.shape
-    left, every = chances * columns, torch.arange(rows)
-    keep, other = torch.ones_like(left), torch.arange(columns).repeat(rows, 1)
+    rows, columns = shares.shape
+    every, number = torch.arange(rows), torch.arange(columns)
+    even, most = int(shares[0].sum()) // columns, torch.iinfo(torch.int64).max
+    left = shares * columns + number  # the column's number decides between equals
+    keep, other = torch.full_like(left, even), number.repeat(rows, 1)
     done = torch.zeros_like(left, dtype=torch.bool)
     for _ in range(columns - 1):
-        scarce = left.masked_fill(done, torch.inf).argmin(dim=1)
-        rich = left.masked_fill(done, -torch.inf).argmax(dim=1)
-        keep[every, scarce], other[every, scarce] = left[every, scarce], rich
-        left[every, rich] -= 1 - left[every, scarce]
+        scarce = left.masked_fill(done, most).argmin(dim=1)
+        rich = left.masked_fill(done, -most).argmax(dim=1)
+        keep[every, scarce], other[every, scarce] = left[every, scarce] // columns, rich
+        left[every, rich] -= (even - keep[every, scarce]) * columns
         done[every, scarce] = True
     return keep, other

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 import re
@@ -13,16 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from auglabel.checks import require_whole
-from auglabel.data.corrupted_files import (
-    CHECKSUMS,
-    SEVERITIES,
-    Mapped,
-    Shape,
-    pixels_of,
-    shape_of,
-    whole_numbers,
-)
+from auglabel.checks import entry, require_whole
+from auglabel.data.corrupted_files import CHECKSUMS, SEVERITIES, Mapped, pixels_of, whole_numbers
 from auglabel.data.decode import OneSize, Streamed
 from auglabel.data.download import blocks, md5
 from auglabel.data.files import find_images
@@ -36,12 +27,8 @@ GROUPS = ("noise", "blur", "weather", "digital", "extra")  # what ImageNet-C's a
 EXPECTED = "<type>.npy with labels.npy, as in CIFAR-C, or <type>/<severity>/<class>/, as in ImageNet-C"
 
 
-def corrupted(root: str | os.PathLike[str], shape: Shape | None = None, verify: bool = False) -> Corrupted:
-    """The corrupted copies in the folder `root`, whose images must have `shape`, if that is given.
-
-    `verify` insists on official files, by their checksums; without it only folders that have the name of an
-    official set must hold its files.
-    """
+def corrupted(root: str | os.PathLike[str]) -> Corrupted:
+    """The corrupted copies in the folder `root`; one with the name of an official set must hold its files."""
     where = Path(root).expanduser()
     if where.is_file():
         raise ValueError(f"{where} is a file, but a folder was expected: unpack it, and give {EXPECTED}.")
@@ -49,10 +36,10 @@ def corrupted(root: str | os.PathLike[str], shape: Shape | None = None, verify: 
         raise FileNotFoundError(f"{where} does not exist: expected a folder with {EXPECTED}.")
     arrays = [name.removesuffix(".npy") for name in _listed(where) if name.endswith(".npy")]
     if arrays and arrays != ["labels"]:
-        return Arrays(where, arrays, shape, verify)
+        return Arrays(where, arrays)
     folders = {place.name: place for top in (where, *_inside(where, GROUPS)) for place in _types(top)}
     if folders:
-        return Folders(where, folders, shape, verify)
+        return Folders(where, folders)
     below = [f"{name}/" for name in _listed(where) if name in CHECKSUMS]
     hint = f" It holds {below[0]}: give that." if below else ""
     raise FileNotFoundError(f"{where} holds no corrupted copies: expected {EXPECTED}.{hint}")
@@ -86,35 +73,32 @@ class Corrupted:
     classes: tuple[str, ...] | None = None  # in the order of labels, where the files tell
     words = ""  # the layout
 
-    def __init__(self, where: Path, names: Sequence[str], shape: Shape | None, verify: bool) -> None:
-        self.where, self.names, self.shape, self.verify = where, tuple(sorted(names)), shape, verify
-        self.about = read_about(where)
+    def __init__(self, where: Path, names: Sequence[str]) -> None:
+        self.where, self.names, self.about = where, tuple(sorted(names)), read_about(where)
+
+    def require(self, name: str) -> None:
+        """Stop if there are no copies of type `name`."""
+        entry(f"corruption in {self.where}", dict.fromkeys(self.names), name)
 
     def source(self, name: str, severity: int) -> Source:
         """The copies of type `name`, severity 1..5, with their labels."""
-        self._require(name)
+        self.require(name)
         require_whole("severity", severity, 1, SEVERITIES)
         return self._source(name, severity)
 
     def origin(self, names: Sequence[str]) -> str:
         """Whether the copies of `names` are official files, made by auglabel, or neither, for a result."""
         for name in names:
-            self._require(name)
-        if self.about is None or self.verify:
+            self.require(name)
+        if self.about is None:
             return self._origin(names)
         facts = {key: self.about.get(key, "unknown") for key in ("auglabel", "seed", "parameters")}
-        frost = "frost photographs" if self.about.get("frost") == "photographs" else "procedural frost"
-        made = "made by auglabel {auglabel}, seed {seed}, {parameters} parameters, ".format(**facts) + frost
+        made = "made by auglabel {auglabel}, seed {seed}, {parameters} parameters".format(**facts)
+        if "frost" in names:
+            photographs = str(self.about.get("frost")).startswith("photographs")
+            made += ", frost photographs" if photographs else ", procedural frost"
         strange = [name for name in names if name not in self.about["types"]]
         return made + (f"; not made so: {', '.join(strange)}" if strange else "")
-
-    def _require(self, name: str) -> None:
-        if name not in self.names:
-            near = difflib.get_close_matches(name, self.names, n=1)
-            hint = f' Did you mean "{near[0]}"?' if near else ""
-            raise ValueError(
-                f'{self.where} has no corruption "{name}". It has: {", ".join(self.names)}.{hint}'
-            )
 
     def _source(self, name: str, severity: int) -> Source:
         raise NotImplementedError
@@ -128,23 +112,17 @@ class Arrays(Corrupted):
 
     words = "CIFAR-C"
 
-    def __init__(self, where: Path, names: Sequence[str], shape: Shape | None, verify: bool) -> None:
-        super().__init__(where, [name for name in names if name != "labels"], shape, verify)
+    def __init__(self, where: Path, names: Sequence[str]) -> None:
+        super().__init__(where, [name for name in names if name != "labels"])
         if "labels" not in names:
             raise FileNotFoundError(f"{where} lacks labels.npy, the classes of the images: put it there.")
         self.labels = whole_numbers(where / "labels.npy")
         self._found: dict[str, str] = {}  # checksums
 
     def _source(self, name: str, severity: int) -> Source:
-        self._require_official(name)
+        self._require_official(name, "labels")
         file = self.where / f"{name}.npy"
-        images = pixels_of(file)
-        count, shape = len(images) // SEVERITIES, shape_of(images)
-        if self.shape is not None and shape != self.shape:
-            raise ValueError(
-                f"{file} has images of {shape} (channels, height, width), but {self.shape} was expected: "
-                "give the copies of the same data set."
-            )
+        count = len(pixels_of(file)) // SEVERITIES
         return Mapped(file, (severity - 1) * count, self._labels_of(count, file))
 
     def _labels_of(self, count: int, file: Path) -> Tensor:
@@ -154,17 +132,16 @@ class Arrays(Corrupted):
                 f"{where} must have {count} labels, or that five times, for the {SEVERITIES * count} images "
                 f"of {file.name}, but {len(labels)} came: they do not belong together."
             )
-        blocks = labels.reshape(-1, count)
-        if not torch.equal(blocks, blocks[:1].expand_as(blocks)):
+        copied = labels.reshape(-1, count)  # once, or for every severity
+        if not torch.equal(copied, copied[:1].expand_as(copied)):
             raise ValueError(
                 f"{where} is damaged: the labels must be the same for every severity, but they differ."
             )
-        return blocks[0].clone()
+        return copied[0].clone()
 
     def _origin(self, names: Sequence[str]) -> str:
         files = [*dict.fromkeys(names), "labels"]
-        for name in files:
-            self._require_official(name)
+        self._require_official(*files)
         known = {kind: [n for n in files if self._md5(n) == of.get(n)] for kind, of in CHECKSUMS.items()}
         kind, same = max(known.items(), key=lambda each: len(each[1]))
         rest = [f"{name}.npy" for name in files if name not in same]
@@ -175,16 +152,11 @@ class Arrays(Corrupted):
         )
 
     def _require_official(self, *names: str) -> None:
-        """Stop at a file that is not what the folder's name, or a caller who wants it verified, says."""
+        """Stop at a file that is not what the folder's name says; copies made here may have any name."""
         kind = self.where.resolve().name
-        if not self.verify and (kind not in CHECKSUMS or self.about is not None):
-            return
-        if kind not in CHECKSUMS:
-            kind = "CIFAR-10-C" if int(self.labels.max()) < 10 else "CIFAR-100-C"
-        for name in (*names, "labels"):
-            expected = CHECKSUMS[kind].get(name)
-            if expected is None and self.verify:
-                raise ValueError(f"{self.where / name}.npy is not one of the official files of {kind}.")
+        official = CHECKSUMS.get(kind, {}) if self.about is None else {}
+        for name in names:
+            expected = official.get(name)
             if expected is not None and self._md5(name) != expected:
                 raise ValueError(
                     f"{self.where / name}.npy is not the official file of {kind}: expected MD5 {expected}, "
@@ -202,15 +174,11 @@ class Folders(Corrupted):
 
     words = "ImageNet-C"
 
-    def __init__(self, where: Path, places: dict[str, Path], shape: Shape | None, verify: bool) -> None:
-        super().__init__(where, list(places), shape, verify)
-        if verify:
-            raise ValueError(
-                f"{where} cannot be verified: no checksums of {self.words}'s pictures are known."
-            )
+    def __init__(self, where: Path, places: dict[str, Path]) -> None:
+        super().__init__(where, list(places))
         self.places = places
         if self.about is not None:
-            self.classes, self.shape = tuple(self.about["classes"]), shape or tuple(self.about["shape"])
+            self.classes = tuple(self.about["classes"])
         else:
             first = _inside(places[self.names[0]], NUMBERS)[0]
             self.classes = tuple(place.name for place in _inside(first))
@@ -230,11 +198,12 @@ class Folders(Corrupted):
         if self.about is not None and self.about.get("named") == "rows":  # in the order of the data set
             files = files.take(sorted(range(len(files)), key=lambda row: Path(files.names[row]).stem))
         labels = torch.tensor([numbers[file.partition("/")[0]] for file in files.names], dtype=torch.int64)
-        shape = self.shape
-        if shape is None:
-            width, height = opened(files.read(0), files.path(0)).size
-            shape = (3, height, width)
-        source = Streamed(files, labels, Frame(shape[0]), _Wanted(shape, ""), crops=False)
+        if self.about is not None:
+            channels, height, width = self.about["shape"]
+        else:
+            channels, (width, height) = 3, opened(files.read(0), files.path(0)).size
+        wanted = _Wanted((channels, height, width), "")
+        source = Streamed(files, labels, Frame(channels), wanted, crops=False)
         source.fetch(torch.tensor([0]))  # says now, not after minutes, that the size is another
         return source
 
@@ -266,7 +235,7 @@ class _Wanted(OneSize):
         if tuple(shape) != self.shape:
             came, wanted = (f"{width} x {height}" for _, height, width in (shape, self.shape))
             raise ValueError(
-                f"{path} has {came} pixels, but {wanted} were expected: give the copies of the same data set."
+                f"{path} has {came} pixels, but {wanted} were expected: copies of a data set have one size."
             )
 
 

@@ -16,7 +16,7 @@ from auglabel.attack.foolbox import ATTACKS, foolbox_attack
 from auglabel.attack.pgd import pgd
 from auglabel.checks import entry, kind_of, require_number, require_whole
 from auglabel.corrupt import SUITES
-from auglabel.data.source import Source
+from auglabel.data.source import DataSet, Source
 from auglabel.lab.corrupted import Corruptions
 from auglabel.models.by_name import imported
 from auglabel.modes import evaluating
@@ -30,14 +30,14 @@ Move = Callable[[nn.Module, Tensor, Tensor, Generator], Tensor]  # model, images
 class Condition:
     """One row of a results table; one that `attacks` asks the network, so its batches must be small.
 
-    `source` gives, for the test images and the names of their classes, the images to use instead.
+    `source` gives, for the test images and the data set that they are of, the images to use instead.
     """
 
     on: str
     move: Move
     severity: int | None = None
     attacks: bool = False
-    source: Callable[[Source, Sequence[str]], Source] | None = None
+    source: Callable[[Source, DataSet | None], Source] | None = None
 
 
 @dataclass(frozen=True)

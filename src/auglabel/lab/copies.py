@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 import time
 from collections import Counter
@@ -19,13 +20,14 @@ from rich.console import Console
 from auglabel import __version__
 from auglabel.checks import entry, require_whole
 from auglabel.corrupt import corrupt, parameters_for, suite
+from auglabel.corrupt.frost import PHOTOGRAPHS, textures
 from auglabel.data.corrupted import FORMAT, folder_name, read_about
 from auglabel.data.source import DataSet, Source
 from auglabel.lab import draft
 from auglabel.lab.catalogue import DATASETS
 from auglabel.lab.corrupted import require_severities
 from auglabel.lab.files import locked, write_json
-from auglabel.lab.layouts import EVERY, AsArrays, AsFolders, Writer, file_names, shared, writing
+from auglabel.lab.layouts import EVERY, AsArrays, AsFolders, Writer, file_names, writing
 from auglabel.lab.recipe import flat
 from auglabel.lab.rundir import Run
 from auglabel.lab.workers import cores, each
@@ -98,7 +100,7 @@ def write_copies(data: DataSet, out: Path, how: Copies, console: Console) -> Non
         with writing(out / "about.json"):
             write_json(out / "about.json", _agreed(out, facts))
         kind = AsArrays if facts["layout"] == "npy" else AsFolders
-        writer = kind(out, shared(source, count, out), count, data.classes, move)
+        writer = kind(out, source, count, data.classes, move)
         made = _write_all(writer, names, facts["severities"], how.workers or cores(), console)
     types, severities = len(names), len(facts["severities"])
     frost = f" Frost: {facts['frost']}." if "frost" in names else ""
@@ -130,13 +132,24 @@ def _facts(data: DataSet, source: Source, count: int, names: Sequence[str], how:
         "shape": list(source.shape),
         "seed": how.seed,
         "parameters": parameters,
-        "frost": "photographs" if how.frost else "procedural",
+        "frost": _frost(how.frost),
         "layout": layout,
         "named": "files" if layout == "folders" and file_names(source, count) else "rows",
         "severities": sorted(how.severities),
         "types": list(names),
         "classes": list(data.classes),
     }
+
+
+def _frost(where: str | None) -> str:
+    """Which textures: drawn ones, or photographs, told apart by a checksum."""
+    if where is None:
+        return "procedural"
+    textures(Path(where), 1.0)  # says what is missing or broken
+    digest = hashlib.sha256()
+    for name in PHOTOGRAPHS:
+        digest.update((Path(where) / name).read_bytes())
+    return f"photographs {digest.hexdigest()[:8]}"
 
 
 def _agreed(out: Path, facts: dict[str, Any]) -> dict[str, Any]:
@@ -156,7 +169,7 @@ def _agreed(out: Path, facts: dict[str, Any]) -> dict[str, Any]:
 
 def _ours(path: Path) -> bool:
     """Something that a process which was killed while it began may have left."""
-    return path.name == ".parts" or path.suffix == ".partial"
+    return path.name in (".lock", ".parts") or path.suffix == ".partial"
 
 
 def _short(value: object) -> str:
@@ -165,15 +178,18 @@ def _short(value: object) -> str:
 
 @contextmanager
 def _at_work(out: Path) -> Iterator[None]:
-    """A folder .parts for what is under way, which one process holds; the system lets go when it ends.
+    """A folder .parts for what is under way, while this process holds `out`; what a dead one left torn goes.
 
-    What a dead process left half-written goes.
+    The file that is locked stays: another process may have opened it already.
     """
     parts = out / ".parts"
     with writing(out, "name a folder that can be"):
-        parts.mkdir(parents=True, exist_ok=True)
-    with locked(parts, f"another process is writing copies into {out}."):
+        out.mkdir(parents=True, exist_ok=True)
+        (out / ".lock").touch()
+    with locked(out, f"another process is writing copies into {out}."):
         _sweep(out)
+        with writing(parts):
+            parts.mkdir(exist_ok=True)
         try:
             yield
         finally:
@@ -190,8 +206,11 @@ def _write_all(
     writer: Writer, names: Sequence[str], severities: Sequence[int], workers: int, console: Console
 ) -> int:
     """Every block of the types that are not done, and progress; how many pictures were made."""
-    blocks = {name: writer.blocks(name, severities) for name in names if not writer.done(name)}
+    every = {name: writer.blocks(name, severities) for name in names}
+    blocks = {name: some for name, some in every.items() if not writer.done(some)}
     work = [block for some in blocks.values() for block in some]
+    if work:
+        writer.share()
     left, made, start = Counter(block.name for block in work), 0, time.perf_counter()
     with closing(each(writer.write, work, workers)) as results, _bar(console) as bar:
         task = bar.add_task("", total=sum(block.last - block.first for block in work))

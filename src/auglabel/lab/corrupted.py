@@ -11,12 +11,13 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from auglabel.checks import entry, require_whole
-from auglabel.corrupt import corrupt, parameters_for, suite
+from auglabel.checks import require_whole
+from auglabel.corrupt import corrupt, parameters_for, require_large, suite
 from auglabel.data.corrupted import Corrupted, corrupted
 from auglabel.data.decode import Streamed
-from auglabel.data.source import Source, Subset
+from auglabel.data.source import DataSet, Source, Subset
 
+OWN = "give the copies of its own data set"
 RESEMBLES = {"color": "saturate"}  # an operation of training, and the corruption that it is much like
 
 
@@ -41,7 +42,7 @@ class Corruptions:
         suite(self.suite)
         require_severities(self.severities)
         require_whole("corruption_seed", self.corruption_seed, 0)
-        given = [name for name in ("parameters", "frost") if getattr(self, name) is not None]
+        given = [name for name in ("parameters", "frost", "corruption_seed") if getattr(self, name)]
         if self.copies is not None and given:
             raise ValueError(f"copies are read as they are: --{given[0]} changes nothing in them.")
 
@@ -52,25 +53,27 @@ class Corruptions:
     def require(self, name: str) -> None:
         """Say now, not after hours, that something is missing."""
         if self.read is None:
-            self.made(name, 1, torch.zeros(1, 3, 16, 16, dtype=torch.uint8), torch.zeros(1))
+            self.made(name, 1, torch.zeros(1, 3, 16, 16, dtype=torch.uint8), torch.arange(1))
         else:
-            entry(f"corruption in {self.read.where}", dict.fromkeys(self.read.names), name)
+            self.read.require(name)
 
     @cached_property
     def read(self) -> Corrupted | None:
         """The copies on disk, if that is where the pictures come from."""
         return None if self.copies is None else corrupted(self.copies)
 
-    def source(self, name: str, severity: int, test: Source, classes: Sequence[str]) -> Source:
-        """The test images under a corruption."""
+    def source(self, name: str, severity: int, test: Source, data: DataSet | None = None) -> Source:
+        """The test images, which are those of `data`, under a corruption."""
         if self.read is None:
+            require_large(*test.shape[1:])
             return Made(test, partial(self.made, name, severity))
-        _require_classes(self.read, classes)
+        if data is not None:
+            _require_of(self.read, data)
         copies = self.read.source(name, severity)
         if copies.shape != test.shape:
             raise ValueError(
                 f"{self.read.where} has images of {copies.shape} (channels, height, width), but the run's "
-                f"have {test.shape}: give the copies of its own data set."
+                f"have {test.shape}: {OWN}."
             )
         return _same_images(copies, test, self.read)
 
@@ -111,6 +114,17 @@ class Made(Source):
         return made
 
 
+class Reordered(Source):
+    """All images of a source, in another order than the data's."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.labels, self.shape, self.streams = source.labels, source.shape, source.streams
+
+    def fetch(self, rows: Tensor, draw: int | None = None) -> Tensor:
+        return self.source.fetch(rows, draw)
+
+
 def overlaps(operations: Iterable[str], names: Iterable[str]) -> list[str]:
     """A sentence for each operation of the training that is much like a corruption of the test."""
     return [
@@ -120,12 +134,19 @@ def overlaps(operations: Iterable[str], names: Iterable[str]) -> list[str]:
     ]
 
 
-def _require_classes(copies: Corrupted, classes: Sequence[str]) -> None:
-    if copies.classes is not None and classes and tuple(copies.classes) != tuple(classes):
-        first = next((n for n in copies.classes if n not in classes), None) or "their order"
+def _require_of(copies: Corrupted, data: DataSet) -> None:
+    """Copies made here say of which images; others may say of which classes."""
+    known = (copies.about or {}).get("data", {}).get("checksum", data.checksum)
+    if known != data.checksum:
         raise ValueError(
-            f"{copies.where} has {len(copies.classes)} classes and the run {len(classes)}, which must be the "
-            f"same, but differ in {first}: give the copies of its own data set."
+            f"{copies.where} was made of other images: their checksum is {known[:12]}..., but that of "
+            f"{data.name} is {data.checksum[:12]}...: {OWN}."
+        )
+    if copies.classes is not None and tuple(copies.classes) != data.classes:
+        first = next((n for n in copies.classes if n not in data.classes), None) or "their order"
+        raise ValueError(
+            f"{copies.where} has {len(copies.classes)} classes and {data.name} {len(data.classes)}, which "
+            f"must be the same, but differ in {first}: {OWN}."
         )
 
 
@@ -136,12 +157,12 @@ def _same_images(copies: Source, test: Source, read: Corrupted) -> Source:
     if len(copies) != len(whole) or not torch.equal(*(_counted(s) for s in (copies, whole))):
         raise ValueError(
             f"{read.where} has copies of {len(copies):,} images and the run {len(whole):,} of which it tests "
-            f"{len(test):,}, with other classes: give the copies of its own data set."
+            f"{len(test):,}, with other classes: {OWN}."
         )
     if torch.equal(copies.labels[index], test.labels) and _named_alike(copies, whole):
         return Subset(copies, index)
-    if len(test) == len(whole):  # another order, but all of them
-        return copies
+    if len(test) == len(whole):
+        return Reordered(copies)
     raise ValueError(
         f"{read.where} has its images in another order than the run's data, of which only {len(test):,} of "
         f"{len(whole):,} are for testing: which they are cannot be told, so leave --copies out."

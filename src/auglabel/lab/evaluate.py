@@ -15,10 +15,11 @@ from torch import Tensor, nn
 from auglabel import metrics
 from auglabel.calibration import Calibration
 from auglabel.checks import require_whole
-from auglabel.data.source import Source
+from auglabel.data.source import DataSet, Source
 from auglabel.lab import feed
 from auglabel.lab.bootstrap import Figure, bootstrapped, interval, resampled
 from auglabel.lab.conditions import Condition, as_it_is
+from auglabel.lab.corrupted import Reordered
 from auglabel.lab.seeding import generator_for
 from auglabel.modes import evaluating
 from auglabel.scaling import TemperatureScaling
@@ -83,13 +84,13 @@ def evaluate(
     resamples: int = 1000,
     bins: int = 15,
     workers: int = 0,
-    classes: Sequence[str] = (),
+    data: DataSet | None = None,
     told: Callable[[str], None] = lambda line: None,
 ) -> Evaluation:
     """Measure `model`, whose device is used, on each condition of the test images.
 
     `images` takes that many of them, drawn once and the same for every condition. The temperature comes
-    from the clean validation images alone. `classes` are names that copies on disk are held against.
+    from the clean validation images alone. `data` is what copies on disk are held against.
 
     Random numbers come from the seed and the condition, in blocks of 250 rows: `batch_size`, how many images
     the network sees at once, changes none of what a corruption draws. An attack asks the network, so it goes
@@ -108,7 +109,12 @@ def evaluate(
     measured = []
     for condition in rows:
         told(f"{condition.on}{'' if condition.severity is None else f', severity {condition.severity}'}")
-        seen = test if condition.source is None else condition.source(test, classes)
+        seen = test if condition.source is None else condition.source(test, data)
+        if isinstance(seen, Reordered) and len(chosen) < len(seen):
+            raise ValueError(
+                "--images takes the same images for every condition, but the copies have them in another "
+                "order than the run's data: leave it out."
+            )
         logits = predict(model, seen, chosen, condition, seed, batch_size, workers)
         labels = seen.labels[chosen]
         whole = min(resamples, WHOLE_RESAMPLES) if condition.severity is None else 0

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from auglabel.data.corrupted import folder_name
-from auglabel.data.corrupted_files import Mapped
+from auglabel.data.corrupted_files import Mapped, mapped
 from auglabel.data.decode import Streamed
 from auglabel.data.files import Files
 from auglabel.data.picture import pillow
@@ -62,8 +62,20 @@ class Writer:
     def finish(self, blocks: Sequence[Block]) -> None:
         """All blocks of a type are written."""
 
-    def done(self, name: str) -> bool:
-        return False
+    def done(self, blocks: Sequence[Block]) -> bool:
+        """Whether nothing is left to do of the blocks of a type."""
+        raise NotImplementedError
+
+    def share(self) -> None:
+        """Put images in memory into a file, for processes that would otherwise each hold them all."""
+        if not isinstance(self.source, InMemory):
+            return
+        file = self.out / ".parts" / "images.npy"
+        images = self.source.images[: self.count].permute(0, 2, 3, 1)
+        with writing(file):
+            parts = (_contiguous(some) for some in images.split(256))
+            write_whole(file, lambda path: _save(path, tuple(images.shape), np.uint8, parts))
+        self.source = Mapped(file, 0, self.source.labels[: self.count])
 
     def made(self, block: Block, rows: Sequence[int]) -> npt.NDArray[np.uint8]:
         """The copies (B, H, W, C) of `rows`."""
@@ -79,16 +91,16 @@ class AsArrays(Writer):
     def __init__(self, out: Path, source: Source, count: int, *rest: Any) -> None:
         super().__init__(out, source, count, *rest)
         file, labels = out / "labels.npy", source.labels[:count].repeat(len(EVERY)).numpy()
-        if not file.exists():
+        if not (_whole(file, labels.shape, np.int64) and np.array_equal(mapped(file), labels)):
             with writing(file):
                 write_whole(file, lambda path: _save(path, labels.shape, np.int64, [labels]))
 
-    def done(self, name: str) -> bool:
-        return (self.out / f"{name}.npy").exists()
+    def done(self, blocks: Sequence[Block]) -> bool:
+        return _whole(self.out / f"{blocks[0].name}.npy", self._shape(len(EVERY) * self.count), np.uint8)
 
     def write(self, block: Block) -> int:
         file = self._part(block)
-        if file.exists():
+        if _whole(file, self._shape(block.last - block.first), np.uint8):
             return 0
         images = self.made(block, range(block.first, block.last))
         with writing(file):
@@ -97,13 +109,16 @@ class AsArrays(Writer):
 
     def finish(self, blocks: Sequence[Block]) -> None:
         file, parts = self.out / f"{blocks[0].name}.npy", [self._part(block) for block in sorted(blocks)]
-        channels, *size = self.source.shape
-        shape = (len(EVERY) * self.count, *size, channels)
+        shape = self._shape(len(EVERY) * self.count)
         with writing(file):
             images = (np.load(part, allow_pickle=False) for part in parts)
             write_whole(file, lambda path: _save(path, shape, np.uint8, images))
             for part in parts:
                 part.unlink()
+
+    def _shape(self, count: int) -> tuple[int, ...]:
+        channels, height, width = self.source.shape
+        return count, height, width, channels
 
     def _part(self, block: Block) -> Path:
         return self.out / ".parts" / f"{block.name}-{block.severity}-{block.first}-{block.last}.npy"
@@ -118,23 +133,30 @@ class AsFolders(Writer):
         stems = file_names(source, count) or [f"{row:0{len(str(count - 1))}d}" for row in range(count)]
         self.names = [f"{folder}/{stem}" for folder, stem in zip(within, stems, strict=True)]
 
+    def done(self, blocks: Sequence[Block]) -> bool:
+        return not any(self._missing(block) for block in blocks)
+
     def write(self, block: Block) -> int:
-        top = self.out / block.name / str(block.severity)
-        paths = {row: top / f"{self.names[row]}.JPEG" for row in range(block.first, block.last)}
-        rows = [row for row, path in paths.items() if not path.exists()]
-        if not rows:
+        missing = self._missing(block)
+        if not missing:
             return 0
         torn = self.out / ".parts" / f".{os.getpid()}.partial"
-        for row, image in zip(rows, self.made(block, rows), strict=True):
+        for path, image in zip(missing.values(), self.made(block, list(missing)), strict=True):
             content = io.BytesIO()
             pillow().fromarray(image[..., 0] if image.shape[2] == 1 else image).save(
                 content, "JPEG", quality=QUALITY
             )
-            with writing(paths[row]):
+            with writing(path):
                 torn.write_bytes(content.getbuffer())
-                paths[row].parent.mkdir(parents=True, exist_ok=True)
-                torn.replace(paths[row])
-        return len(rows)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                torn.replace(path)
+        return len(missing)
+
+    def _missing(self, block: Block) -> dict[int, Path]:
+        """The rows whose picture is not there, with its path."""
+        top = self.out / block.name / str(block.severity)
+        paths = {row: top / f"{self.names[row]}.JPEG" for row in range(block.first, block.last)}
+        return {row: path for row, path in paths.items() if _empty(path)}
 
 
 def file_names(source: Source, count: int) -> list[str] | None:
@@ -146,23 +168,33 @@ def file_names(source: Source, count: int) -> list[str] | None:
     return stems if len(each) == count else None
 
 
-def shared(source: Source, count: int, out: Path) -> Source:
-    """The same images from a file, for processes that would otherwise each hold them all."""
-    if not isinstance(source, InMemory):
-        return source
-    file, images = out / ".parts" / "images.npy", source.images[:count].permute(0, 2, 3, 1)
-    with writing(file):
-        parts = (_contiguous(some) for some in images.split(256))
-        write_whole(file, lambda path: _save(path, tuple(images.shape), np.uint8, parts))
-    return Mapped(file, 0, source.labels[:count])
-
-
 @contextmanager
 def writing(path: Path, way_out: str = AGAIN) -> Iterator[None]:
     try:
         yield
     except OSError as error:
         raise OSError(f"{path} cannot be written ({error.strerror or error}): {way_out}.") from None
+
+
+def _whole(file: Path, shape: tuple[int, ...], dtype: npt.DTypeLike) -> bool:
+    """Whether an .npy file is there as `_save` leaves it: by its header and its size, not its values."""
+    if not file.exists():
+        return False
+    try:
+        found = mapped(file)
+    except ValueError:
+        return False
+    size = getattr(found, "offset", 0) + found.nbytes  # the header's and the values'
+    alike = found.dtype == dtype and found.shape == shape and found.flags.c_contiguous
+    return alike and file.stat().st_size == size
+
+
+def _empty(path: Path) -> bool:
+    """Not there, or without content, as the name of a new file may be after a power loss."""
+    try:
+        return path.stat().st_size == 0
+    except OSError:
+        return True
 
 
 def _contiguous(images: Tensor) -> npt.NDArray[np.uint8]:

@@ -174,7 +174,7 @@ def _measure(
             resamples=how.resamples,
             bins=recipe.calibrate.bins,
             workers=how.workers,
-            classes=data.classes,
+            data=data,
             told=lambda line: status.update(f"measuring {line}"),
         )
     evaluation.notes.extend(notes)

@@ -124,8 +124,8 @@ def corrupt(words: list[str]) -> None:
     out, rest = _named(rest)
     if name is None or out is None:
         raise ValueError(
-            "which images, and where to? auglabel corrupt DATA OUT, where DATA is a data set, a recipe or a "
-            "path: auglabel corrupt cifar10 copies --data.root DIR."
+            "which images, and where to? DATA (a data set, a recipe or a path) and OUT come first, options "
+            "after them: auglabel corrupt cifar10 copies --data.root DIR."
         )
     how, rest = flags(Copies, rest)
     corrupt_data(name, rest, Path(out), how)

@@ -34,8 +34,7 @@ def each(
     if workers < 2:
         yield from ((item, do(item)) for item in work)
         return
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(workers, context, _begin, (do,))
+    pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _begin, (do,))
     waiting: set[Future[tuple[Item, Result]]] = set()
     try:
         for item in work:
@@ -50,7 +49,7 @@ def each(
     except BrokenProcessPool:
         raise OSError(f"a process was killed from outside, perhaps for lack of memory: {AGAIN}.") from None
     except BaseException:
-        for process in context.active_children():
+        for process in list(pool._processes.values()):  # no others that this process may have begun
             process.kill()
         raise
     finally:
