@@ -90,16 +90,12 @@ def _sampled(levels: Tensor, rows: Tensor, columns: Tensor, mirror: bool) -> Ten
 
 def pixelate(images: Tensor, part: float, draws: Draws) -> Tensor:
     """Means over boxes, of which `part` of the side has room, shown as boxes again."""
-    for dim in (3, 2):  # Pillow's order, and like it rounded each time
-        images = _boxed(images.transpose(dim, 3), part).transpose(dim, 3)
-    return images
-
-
-def _boxed(images: Tensor, part: float) -> Tensor:
-    side, boxes = images.shape[3], int(images.shape[3] * part)
-    member, shown = _members(side, boxes), _members(boxes, side).argmax(dim=0)
-    means = (images.float() @ member) / member.sum(dim=0)  # of few bytes: exact sums in any order
-    return rounded(means)[..., shown]
+    height, width = images.shape[2:]
+    rows, columns = (_members(side, int(side * part)) for side in (height, width))
+    means = rounded((images.float() @ columns) / columns.sum(dim=0))  # sums of few bytes: exact in any order
+    means = rounded((rows.T @ means.float()) / rows.sum(dim=0)[:, None])  # Pillow's order, rounded each time
+    down, across = (_members(int(side * part), side).argmax(dim=0) for side in (height, width))
+    return means.index_select(3, across).index_select(2, down)
 
 
 @lru_cache(maxsize=64)

@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 Border = Literal["nearest", "reflect", "mirror"]  # aaa|abc, cba|abc, dcb|abc
+BAND = 32  # rows of a banded matrix multiplied at a time
 SMALL = 5  # a kernel's side up to which adding shifted pictures beats Fourier's way
 
 
@@ -19,7 +20,19 @@ def blurred(levels: Tensor, sigma: float, border: Border = "nearest", truncate: 
     """A Gaussian of `sigma` pixels, cut after `truncate` sigmas, over the last two dimensions; float64."""
     radius = int(truncate * sigma + 0.5)
     down, across = (gaussian_matrix(side, sigma, radius, border) for side in levels.shape[-2:])
-    return down @ levels.double() @ across.T
+    return _banded(across, _banded(down, levels.double(), radius).mT, radius).mT
+
+
+def _banded(matrix: Tensor, levels: Tensor, radius: int) -> Tensor:
+    """matrix @ levels, where row i of the matrix is zero beyond `radius` of column i."""
+    side = len(matrix)
+    if 2 * radius + BAND >= side:
+        return matrix @ levels
+    rows = []
+    for start in range(0, side, BAND):
+        first, last = max(0, start - radius), min(side, start + BAND + radius)
+        rows.append(matrix[start : start + BAND, first:last] @ levels[..., first:last, :])
+    return torch.cat(rows, dim=-2)
 
 
 @functools.lru_cache(maxsize=64)
@@ -48,10 +61,19 @@ def correlated(levels: Tensor, kernel: Tensor) -> Tensor:
     padded = F.pad(levels.double(), (side // 2,) * 4, mode="reflect")
     if side <= SMALL:
         return _summed(padded, kernel, height, width)
-    size = padded.shape[-2:]
-    found = torch.fft.irfft2(torch.fft.rfft2(padded) * torch.fft.rfft2(kernel, s=size), s=size)
-    clear: Tensor = found[..., side - 1 :, side - 1 :]
+    size = [_smooth(length) for length in padded.shape[-2:]]
+    found = torch.fft.irfft2(torch.fft.rfft2(padded, s=size) * torch.fft.rfft2(kernel, s=size), s=size)
+    clear: Tensor = found[..., side - 1 : side - 1 + height, side - 1 : side - 1 + width]
     return clear
+
+
+def _smooth(length: int) -> int:
+    """The next number that 2, 3 and 5 make up, which a Fourier transform likes."""
+    rest = length
+    for factor in (2, 3, 5):
+        while rest % factor == 0:
+            rest //= factor
+    return length if rest == 1 else _smooth(length + 1)
 
 
 def _summed(padded: Tensor, kernel: Tensor, height: int, width: int) -> Tensor:
