@@ -496,6 +496,9 @@ def stopped(out, number, types):
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        preexec_fn=lambda: signal.signal(
+            signal.SIGINT, signal.SIG_DFL
+        ),  # a shell's background has it ignored
     )
     deadline, first = time.monotonic() + 60, out / types.partition(",")[0] / "1"
     while not first.exists() and time.monotonic() < deadline:
