@@ -367,6 +367,7 @@ PICTURE = torch.zeros(2, 3, 16, 16, dtype=torch.uint8)
         (lambda: corrupt(PICTURE, "fog", 1, index=3), ValueError, "per picture, 2, but"),
         (lambda: corrupt(PICTURE, "fog", 1, seed=-1), ValueError, "seed must be at least 0"),
         (lambda: corrupt(PICTURE, "fog", 1, seed=True), TypeError, "seed must be a whole number"),
+        (lambda: corrupt(PICTURE, ["fog"], 1), TypeError, "names of corruptions or suites"),
         (lambda: corrupt(PICTURE, None, 1), TypeError, "names of corruptions or suites"),
         (lambda: corrupt(PICTURE.numpy(), "fog", 1), TypeError, "images must be a tensor"),
         (lambda: suite(5), TypeError, "names of corruptions or suites were expected, but int 5 came"),

@@ -81,9 +81,9 @@ def corrupt(
 
 
 def _require(name: str, severity: int, seed: int, shape: Sequence[int]) -> None:
+    suite([name])
     if name in SUITES:
         raise ValueError(f'"{name}" is a suite of {len(SUITES[name])} corruptions: name one of them.')
-    suite([name])
     require_whole("severity", severity, 1, 5)
     require_whole("seed", seed, 0)
     _, channels, height, width = shape

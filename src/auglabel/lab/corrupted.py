@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -105,13 +105,12 @@ class Made(Source):
 
     streams = True
 
-    def __init__(self, source: Source, make: Any) -> None:
+    def __init__(self, source: Source, make: Callable[[Tensor, Tensor], Tensor]) -> None:
         self.source, self.make = source, make
         self.labels, self.shape = source.labels, source.shape
 
     def fetch(self, rows: Tensor, draw: int | None = None) -> Tensor:
-        made: Tensor = self.make(self.source.fetch(rows, draw), self.source.index(rows))
-        return made
+        return self.make(self.source.fetch(rows, draw), self.source.index(rows))
 
 
 class Reordered(Source):
