@@ -189,6 +189,8 @@ def test_the_section_may_be_left_out_where_only_one_has_the_option():
         ),
         ("regime: augmix_ls\nloss: jensen_shannon\n", r"the loss jensen_shannon takes labels as they are"),
         ("ema: 1\n", r"line 1: ema must be below 1"),
+        ("calibrate: {memory: 1}\n", r"line 1: .*memory must be below 1"),
+        ("calibrate: {visits: 0}\n", r"line 1: .*visits must be at least 1"),
         ("optimizer: {clip: 0}\n", r"line 1: clip must be above 0"),
         ("data: 3\n", r"line 1: data must name an entry, but 3 came"),
         (

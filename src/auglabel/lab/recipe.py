@@ -89,6 +89,8 @@ class Calibrate:
         if self.visits is not None:
             require_whole("visits", self.visits, 1)
         require_number("memory", self.memory, 0, 1)
+        if self.memory == 1:
+            raise ValueError("memory must be below 1, which would never forget the first epoch.")
         require_whole("bins", self.bins, 1)
         require_whole("batch_size", self.batch_size, 1)
 
