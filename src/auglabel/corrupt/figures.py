@@ -90,6 +90,7 @@ IMAGENET: dict[str, Figures] = {
     "saturate": ((0.3, 0), (0.1, 0), (2, 0), (5, 0.1), (20, 0.2)),
 }
 
+SEVERITIES = (1, 2, 3, 4, 5)
 PARAMETERS = {"cifar": CIFAR, "imagenet": IMAGENET}
 EXTRA = ("speckle_noise", "gaussian_blur", "spatter", "saturate")
 SUITES: dict[str, tuple[str, ...]] = {

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from auglabel.checks import entry, require_whole
-from auglabel.data.corrupted_files import CHECKSUMS, SEVERITIES, Mapped, pixels_of, whole_numbers
+from auglabel.data.corrupted_files import CHECKSUMS, FIVE, Mapped, pixels_of, whole_numbers
 from auglabel.data.decode import OneSize, Streamed
 from auglabel.data.download import blocks, md5
 from auglabel.data.files import find_images
@@ -83,7 +83,7 @@ class Corrupted:
     def source(self, name: str, severity: int) -> Source:
         """The copies of type `name`, severity 1..5, with their labels."""
         self.require(name)
-        require_whole("severity", severity, 1, SEVERITIES)
+        require_whole("severity", severity, 1, FIVE)
         return self._source(name, severity)
 
     def origin(self, names: Sequence[str]) -> str:
@@ -122,14 +122,14 @@ class Arrays(Corrupted):
     def _source(self, name: str, severity: int) -> Source:
         self._require_official(name, "labels")
         file = self.where / f"{name}.npy"
-        count = len(pixels_of(file)) // SEVERITIES
+        count = len(pixels_of(file)) // FIVE
         return Mapped(file, (severity - 1) * count, self._labels_of(count, file))
 
     def _labels_of(self, count: int, file: Path) -> Tensor:
         labels, where = self.labels, self.where / "labels.npy"
-        if len(labels) not in (count, SEVERITIES * count):
+        if len(labels) not in (count, FIVE * count):
             raise ValueError(
-                f"{where} must have {count} labels, or that five times, for the {SEVERITIES * count} images "
+                f"{where} must have {count} labels, or that five times, for the {FIVE * count} images "
                 f"of {file.name}, but {len(labels)} came: they do not belong together."
             )
         copied = labels.reshape(-1, count)  # once, or for every severity

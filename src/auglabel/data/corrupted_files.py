@@ -16,7 +16,7 @@ from torch import Tensor
 
 from auglabel.data.source import Source
 
-SEVERITIES = 5
+FIVE = 5  # severities, one after the other
 
 Shape = tuple[int, int, int]  # channels, height, width
 
@@ -111,7 +111,7 @@ def pixels_of(file: Path) -> npt.NDArray[np.uint8]:
             f"{file} must hold uint8 images of shape (N, H, W, C), with 1 or 3 channels, or (N, H, W), "
             f"but {images.dtype} of {images.shape} came."
         )
-    if len(images) % SEVERITIES:
+    if len(images) % FIVE:
         raise ValueError(
             f"{file} must hold five severities of equally many images, but {len(images)} images came, "
             "which is no multiple of 5."

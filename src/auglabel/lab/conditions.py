@@ -15,13 +15,12 @@ from torch import Generator, Tensor, nn
 from auglabel.attack.foolbox import ATTACKS, foolbox_attack
 from auglabel.attack.pgd import pgd
 from auglabel.checks import entry, kind_of, require_number, require_whole
-from auglabel.corrupt import SUITES
+from auglabel.corrupt import SEVERITIES, SUITES
 from auglabel.data.source import DataSet, Source
 from auglabel.lab.corrupted import Corruptions
 from auglabel.models.by_name import imported
 from auglabel.modes import evaluating
 
-SEVERITIES = (1, 2, 3, 4, 5)
 Corrupt = Callable[[Tensor, int, Generator], Tensor]  # images in [0, 1], severity
 Move = Callable[[nn.Module, Tensor, Tensor, Generator], Tensor]  # model, images in [0, 1], labels
 

@@ -19,7 +19,7 @@ from rich.console import Console
 
 from auglabel import __version__
 from auglabel.checks import entry, require_whole
-from auglabel.corrupt import corrupt, parameters_for, suite
+from auglabel.corrupt import SEVERITIES, corrupt, parameters_for, suite
 from auglabel.corrupt.frost import PHOTOGRAPHS, textures
 from auglabel.data.corrupted import FORMAT, folder_name, read_about
 from auglabel.data.source import DataSet, Source
@@ -27,7 +27,7 @@ from auglabel.lab import draft
 from auglabel.lab.catalogue import DATASETS
 from auglabel.lab.corrupted import require_severities
 from auglabel.lab.files import locked, write_json
-from auglabel.lab.layouts import EVERY, AsArrays, AsFolders, Writer, file_names, writing
+from auglabel.lab.layouts import AsArrays, AsFolders, Writer, file_names, writing
 from auglabel.lab.recipe import flat
 from auglabel.lab.rundir import Run
 from auglabel.lab.workers import cores, each
@@ -41,7 +41,7 @@ class Copies:
 
     suite: str = "all"
     """standard, paper, extra, all, or corruptions with commas between"""
-    severities: tuple[int, ...] = EVERY
+    severities: tuple[int, ...] = SEVERITIES
     """only the layout of folders may have fewer than five"""
     parameters: Literal["cifar", "imagenet"] | None = None
     """whose figures; cifar for images with a side below 64 pixels, else imagenet, if not given"""
@@ -117,7 +117,7 @@ def _facts(data: DataSet, source: Source, count: int, names: Sequence[str], how:
     """All that decides what the copies are, for about.json."""
     parameters = how.parameters or parameters_for(*source.shape[1:])
     layout = how.layout or ("npy" if parameters == "cifar" else "folders")
-    if layout == "npy" and set(how.severities) != set(EVERY):
+    if layout == "npy" and set(how.severities) != set(SEVERITIES):
         raise ValueError(
             "--severities: a file of the npy layout holds all five; --layout folders may have fewer."
         )

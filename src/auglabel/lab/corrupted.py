@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from auglabel.checks import require_whole
-from auglabel.corrupt import corrupt, parameters_for, require_large, suite
+from auglabel.corrupt import SEVERITIES, corrupt, parameters_for, require_large, suite
 from auglabel.data.corrupted import Corrupted, corrupted
 from auglabel.data.decode import Streamed
 from auglabel.data.source import DataSet, Source, Subset
@@ -27,7 +27,7 @@ class Corruptions:
 
     suite: str = "paper"
     """standard (15), paper (17), extra (4), all (19), or names with commas between"""
-    severities: tuple[int, ...] = (1, 2, 3, 4, 5)
+    severities: tuple[int, ...] = SEVERITIES
     """of every corruption"""
     parameters: Literal["cifar", "imagenet"] | None = None
     """whose figures to use; cifar below 64 pixels, imagenet from there on, if not given"""

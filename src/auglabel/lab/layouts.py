@@ -19,6 +19,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from auglabel.corrupt import SEVERITIES
 from auglabel.data.corrupted import folder_name
 from auglabel.data.corrupted_files import Mapped, mapped
 from auglabel.data.decode import Streamed
@@ -28,7 +29,6 @@ from auglabel.data.source import InMemory, Source
 from auglabel.lab.workers import AGAIN
 from auglabel.whole import write_whole
 
-EVERY = (1, 2, 3, 4, 5)  # severities
 MOST = 500  # images in a block, and fewer of large ones
 QUALITY = 85  # of JPEG, as in ImageNet-C
 
@@ -90,13 +90,13 @@ class AsArrays(Writer):
 
     def __init__(self, out: Path, source: Source, count: int, *rest: Any) -> None:
         super().__init__(out, source, count, *rest)
-        file, labels = out / "labels.npy", source.labels[:count].repeat(len(EVERY)).numpy()
+        file, labels = out / "labels.npy", source.labels[:count].repeat(len(SEVERITIES)).numpy()
         if not (_whole(file, labels.shape, np.int64) and np.array_equal(mapped(file), labels)):
             with writing(file):
                 write_whole(file, lambda path: _save(path, labels.shape, np.int64, [labels]))
 
     def done(self, blocks: Sequence[Block]) -> bool:
-        return _whole(self.out / f"{blocks[0].name}.npy", self._shape(len(EVERY) * self.count), np.uint8)
+        return _whole(self.out / f"{blocks[0].name}.npy", self._shape(len(SEVERITIES) * self.count), np.uint8)
 
     def write(self, block: Block) -> int:
         file = self._part(block)
@@ -109,7 +109,7 @@ class AsArrays(Writer):
 
     def finish(self, blocks: Sequence[Block]) -> None:
         file, parts = self.out / f"{blocks[0].name}.npy", [self._part(block) for block in sorted(blocks)]
-        shape = self._shape(len(EVERY) * self.count)
+        shape = self._shape(len(SEVERITIES) * self.count)
         with writing(file):
             images = (np.load(part, allow_pickle=False) for part in parts)
             write_whole(file, lambda path: _save(path, shape, np.uint8, images))
