@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch.utils.data import DataLoader, TensorDataset
 
-from auglabel import AugMix, AutoLabel, calibrate
+from auglabel import AugMix, AutoLabel, Pool, calibrate
 from auglabel.data.embedded import load_embedded
 from auglabel.models.small import SmallNet
 
@@ -19,6 +19,7 @@ def main(epochs: int = 5) -> None:
 
     augment = AugMix()
     policy = AutoLabel(num_classes=10, num_buckets=len(augment.grid), alpha=0.1).to(device)
+    pool = Pool(augment.grid)
 
     for epoch in range(epochs):
         model.train()
@@ -28,7 +29,7 @@ def main(epochs: int = 5) -> None:
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-        policy.update(calibrate(model, augment, val_loader))
+        policy.update(pool(calibrate(model, augment, val_loader, visits=2, turn=epoch)))
         print(
             f"epoch {epoch + 1}: label confidence {policy.table.mean():.3f}, lowest {policy.table.min():.3f}"
         )

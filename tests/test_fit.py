@@ -39,6 +39,12 @@ def train(trainer, until=10**9):
     return [{k: v for k, v in record.items() if k != "seconds"} for record in records]
 
 
+def neighbourhood(levels):
+    """1 for a bucket itself, one half for the levels next to it."""
+    apart = (torch.arange(levels)[:, None] - torch.arange(levels)).abs()
+    return (1 - apart.double() / 2).clamp(min=0) * (apart < 2)
+
+
 def test_the_loop_does_what_a_plain_loop_does_to_the_bit():
     recipe = recipe_for("--regime=randaug_autolabel", "--alpha=0.3", "--prepare.flip=true", "--prepare.pad=2")
     data, parts = data_for(recipe)
@@ -48,7 +54,8 @@ def test_the_loop_does_what_a_plain_loop_does_to_the_bit():
     model = model_for(recipe, data)
     augment, table = RandAug(), torch.ones(82)
     optimizer = torch.optim.SGD(model.parameters(), 0.1, 0.9, weight_decay=5e-4, nesterov=True)
-    memory, step = None, 0
+    memory, step = torch.zeros(3, 82, dtype=torch.float64), 0
+    neighbours = torch.block_diag(*(neighbourhood(levels) for levels in augment.grid.levels))
     for epoch in range(3):
         model.train()
         order = torch.randperm(150, generator=generator_for(0, "order", epoch))
@@ -69,11 +76,10 @@ def test_the_loop_does_what_a_plain_loop_does_to_the_bit():
         seen = calibrate(
             model, augment, batch, visits=2, turn=epoch, generator=generator_for(0, "calibrate", epoch)
         )
-        memory = seen.sums if memory is None else 0.8 * memory + seen.sums
-        count, sure, right = memory[:3].sum(dim=2)
-        gap = (memory[2] - memory[1]).abs().sum(dim=1) / count
-        moved = table.double() - 0.3 * gap * torch.sign(sure - right)
-        table = torch.where(count > 0, torch.maximum(moved, right / count).clamp(max=1), table).float()
+        memory = 0.5 * memory + seen.sums[:3].sum(dim=2)
+        count, sure, right = memory @ neighbours
+        moved = table.double() - 0.3 * (sure - right) / (count + 20)
+        table = torch.maximum(moved, right / count).clamp(max=1).float()
     torch.testing.assert_close(trainer.table(), table)
     for name, value in model.state_dict().items():
         torch.testing.assert_close(trainer.plain.state_dict()[name], value, rtol=1e-5, atol=1e-6)

@@ -1,3 +1,4 @@
+import math
 import os
 
 import pytest
@@ -7,8 +8,20 @@ import torch.multiprocessing
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from auglabel import AutoLabel, Calibration, RandAug, View, calibrate, every_bucket, measure
+from auglabel import (
+    Augmentation,
+    AutoLabel,
+    Calibration,
+    DistanceGrid,
+    Pool,
+    RandAug,
+    View,
+    calibrate,
+    every_bucket,
+    measure,
+)
 from auglabel.data.embedded import load_embedded
+from auglabel.measure import turns_to_see_all
 
 
 @pytest.fixture(scope="module")
@@ -35,13 +48,46 @@ def test_calibrate_measures_every_image_in_every_bucket(linear_model, batches):
 def test_visits_share_the_images_out_evenly_and_reach_every_pair(linear_model, batches):
     augment = RandAug(m_max=3)  # 26 buckets
     reached = torch.zeros(48, 26)
-    for turn in range(6):  # ceil(26 / 5)
+    for turn in range(11):  # 6 would be the fewest
         views = list(every_bucket(linear_model, augment, batches, visits=5, turn=turn))
         each = torch.cat([view.bucket for view in views]).bincount(minlength=26)
         assert each.max() - each.min() <= 1
         for place, view in enumerate(views):
             reached[place // 5 * 16 + torch.arange(16), view.bucket] += 1
     assert (reached > 0).all()
+
+
+class Nothing(Augmentation):
+    """As many buckets as one likes; none does anything."""
+
+    def __init__(self, levels):
+        self.grid = DistanceGrid((levels,))
+
+    def apply(self, images, labels, distance, model, generator):
+        return View(images, labels, distance.bucket, distance.strength)
+
+
+@pytest.mark.parametrize(
+    ("buckets", "images", "visits"),
+    [(5, 1, 2), (82, 10, 1), (82, 41, 2), (1000, 48, 2), (1, 3, 1), (90, 1, 1)],
+)
+def test_how_many_turns_it_takes_to_see_every_bucket(linear_model, buckets, images, visits):
+    turns, loader = (
+        turns_to_see_all(buckets, images, visits),
+        [(torch.zeros(images, 1, 28, 28), torch.zeros(images).long())],
+    )
+    met = [
+        {
+            bucket
+            for view in every_bucket(linear_model, Nothing(buckets), loader, visits=visits, turn=turn)
+            for bucket in view.bucket.tolist()
+        }
+        for turn in range(turns)
+    ]
+    assert all(len(some) == min(images * visits, buckets) for some in met)  # none twice while others wait
+    assert len(set().union(*met)) == buckets
+    assert len(set().union(*met[:-1])) < buckets
+    assert turns <= 2 * math.ceil(buckets / (images * visits))
 
 
 def test_measuring_leaves_the_model_as_it_was(batches):
@@ -95,7 +141,11 @@ def a_rank(rank, world, path, model, batches):
         own = [part for images, labels in own for part in zip(images.split(3), labels.split(3), strict=True)]
     seen = calibrate(DistributedDataParallel(model), augment, own)
     policy.update(seen)
-    torch.save({"sums": seen.sums, "table": policy.table}, os.path.join(path, f"{rank}-of-{world}.pt"))
+    few = calibrate(DistributedDataParallel(model), augment, own, visits=2, turn=5)
+    pooled = AutoLabel(10, len(augment.grid), alpha=0.7)
+    pooled.update(Pool(augment.grid)(few))
+    kept = {"sums": seen.sums, "table": policy.table, "few": few.sums, "pooled": pooled.table}
+    torch.save(kept, os.path.join(path, f"{rank}-of-{world}.pt"))
     dist.destroy_process_group()
 
 
@@ -115,4 +165,9 @@ def test_two_ranks_measure_what_one_process_does(linear_model, batches, tmp_path
     assert torch.equal(first["table"], second["table"])
     torch.testing.assert_close(first["sums"], one["sums"], rtol=1e-12, atol=1e-9)
     torch.testing.assert_close(first["table"], one["table"])
+    # In rotation too: each image visits the buckets that it would visit alone.
+    assert one["few"][0].sum() == 53 * 2
+    torch.testing.assert_close(first["few"], one["few"], rtol=1e-12, atol=1e-9)
+    assert torch.equal(first["pooled"], second["pooled"])
+    torch.testing.assert_close(first["pooled"], one["pooled"])
     assert (one["table"] < 1).any()

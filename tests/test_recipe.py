@@ -46,8 +46,7 @@ def test_the_papers_cifar_recipe_is_that_of_the_paper(name):
     assert (recipe.optimizer.momentum, recipe.optimizer.nesterov) == (0.9, True)
     assert (recipe.optimizer.weight_decay, recipe.optimizer.decay) == (4e-4, "everything")
     assert recipe.split["validation"] == 5000
-    assert recipe.calibrate.visits is None  # every image in every bucket
-    assert recipe.calibrate.memory == 0
+    assert recipe.calibrate.rule == "exact"  # every image in every bucket
 
 
 def test_the_papers_imagenet_recipe_is_that_of_the_paper():
@@ -240,7 +239,7 @@ def test_a_file_that_is_not_there_or_not_text_is_one_sentence(tmp_path):
 def test_differences_name_the_option_and_both_values_but_not_where_data_lie():
     first = read_recipe("cpu-cifar10", ["--data.root=a"])
     other = read_recipe("cpu-cifar10", ["--data.root=b", "--alpha=0.2", "--seed=4"])
-    assert first.differences(other) == ["labels.alpha: 0.2, not 0.1", "seed: 4, not 0"]
+    assert first.differences(other) == ["labels.alpha: 0.2, not 0.02", "seed: 4, not 0"]
 
 
 def test_help_lists_the_options_of_the_entries_chosen():

@@ -13,6 +13,7 @@ from auglabel.calibration import Calibration
 from auglabel.distance import Distance, DistanceGrid
 from auglabel.labels import CCAT, FixedTable, LabelPolicy, LabelSmoothing, MixupLabels, OneHot
 from auglabel.measure import calibrate, every_bucket, measure
+from auglabel.pooling import Pool
 from auglabel.scaling import TemperatureScaling, VectorScaling
 from auglabel.tablefile import load_table, save_table
 from auglabel.view import View
@@ -36,6 +37,7 @@ __all__ = [
     "Mixup",
     "MixupLabels",
     "OneHot",
+    "Pool",
     "RandAug",
     "TemperatureScaling",
     "VectorScaling",

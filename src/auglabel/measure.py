@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Iterator
 
 import torch
+import torch.distributed as dist
 from torch import Generator, Tensor, nn
 
 from auglabel.augment.base import Augmentation
@@ -14,6 +16,7 @@ from auglabel.checks import require_whole
 from auglabel.modes import evaluating, unwrapped
 from auglabel.view import View
 
+GOLDEN = (math.sqrt(5) - 1) / 2
 Batches = Iterable[tuple[Tensor, Tensor]]
 
 
@@ -66,9 +69,10 @@ def every_bucket(
 ) -> Iterator[View]:
     """Views of the loader's images inside the buckets of `augment`, on the model's device.
 
-    Each image visits all buckets, or `visits` of them: successive images take successive buckets,
-    so buckets get equally many, and with `turn` counted up (once an epoch) each image moves on until
-    it has been everywhere. Lazy: one view is alive at a time.
+    Each image visits all buckets, or `visits` of them. Successive images take successive buckets, so in
+    each turn buckets get equally many, give or take one; with `turn` counted up (once an epoch) all move
+    on, until each image has been everywhere. Under several ranks, rank r of w is taken to
+    hold images r, r + w, r + 2w, ... of the set. Lazy: one view is alive at a time.
     """
     buckets = len(augment.grid)
     visits = buckets if visits is None else visits
@@ -76,13 +80,31 @@ def every_bucket(
     require_whole("turn", turn, 0)
     model = unwrapped(model)
     device = _device(model)
-    start = turn * visits
+    together = dist.is_available() and dist.is_initialized()
+    place, ranks = (dist.get_rank(), dist.get_world_size()) if together else (0, 1)
+    start = first_bucket(turn, buckets)
     for images, labels in loader:
         images, labels = images.to(device), labels.to(device)
-        first = start + visits * torch.arange(len(images), device=device)
+        first = start + visits * (place + ranks * torch.arange(len(images), device=device))
         for visit in range(visits):
             yield augment(images, labels, model, bucket=(first + visit) % buckets, generator=generator)
-        start += visits * len(images)
+        place += ranks * len(images)
+
+
+def first_bucket(turn: int, buckets: int) -> int:
+    """Where the rotation begins in a turn: steps of the golden ratio spread turns evenly over the round."""
+    return int(turn * GOLDEN % 1 * buckets)
+
+
+def turns_to_see_all(buckets: int, images: int, visits: int) -> int:
+    """Turns of `every_bucket` until each bucket has been visited by some image."""
+    window = torch.arange(min(images * visits, buckets))
+    unseen = torch.ones(buckets, dtype=torch.bool)
+    turns = 0
+    while unseen.any():
+        unseen[(first_bucket(turns, buckets) + window) % buckets] = False
+        turns += 1
+    return turns
 
 
 def _device(model: nn.Module) -> torch.device:

@@ -22,7 +22,6 @@ from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from auglabel.augment.clean import Clean, crop_and_flip
-from auglabel.calibration import Calibration
 from auglabel.data.source import DataSet
 from auglabel.data.split import Parts
 from auglabel.lab import feed
@@ -32,7 +31,8 @@ from auglabel.lab.recipe import Recipe
 from auglabel.lab.schedules import SCHEDULES
 from auglabel.lab.seeding import generator_for, seed_for
 from auglabel.labels import TablePolicy
-from auglabel.measure import calibrate, measure
+from auglabel.measure import calibrate, measure, turns_to_see_all
+from auglabel.pooling import Pool
 from auglabel.view import View
 
 LOOK = 10  # steps between looks at the losses: each look makes an accelerator wait
@@ -55,6 +55,11 @@ class State:
     best: float = math.inf  # validation NLL
     training: float = 0.0  # seconds, in all
     calibrating: float = 0.0
+
+    @property
+    def calibration_share(self) -> float:
+        """Of the time spent on training and calibration."""
+        return self.calibrating / max(self.training + self.calibrating, 1e-9)
 
 
 class Trainer:
@@ -80,7 +85,7 @@ class Trainer:
             raise ValueError(
                 f"{recipe.labels.name} learns from validation images, but --split.validation is 0."
             )
-        self.memory = Calibration(len(self.augment.grid), recipe.calibrate.bins)
+        self.pool = Pool(self.augment.grid, recipe.calibrate.memory)
         self.plain = model_for(recipe, data).to(self.device)
         self.optimizer = optimizer_for(recipe, self.plain)  # not wrapped: accelerate's wrapper costs 2 %
         self.average = averaged(self.plain, recipe.training.ema)
@@ -211,20 +216,28 @@ class Trainer:
         return record
 
     def _calibrate(self) -> float:
-        """Measure every bucket on this rank's part of the validation images; move the table; the seconds."""
-        start, how, turn = time.perf_counter(), self.recipe.calibrate, self.state.epoch
+        """Measure the buckets on this rank's part of the validation images; move the table; the seconds."""
+        start, how, epoch = time.perf_counter(), self.recipe.calibrate, self.state.epoch
+        pooled = how.rule == "pooled"
         seen = calibrate(
             self.measured,
             self.augment,
             self.validation_batches(),
-            visits=None if how.visits is None else min(how.visits, len(self.augment.grid)),
-            turn=turn,
+            visits=min(how.visits, len(self.augment.grid)) if pooled else None,
+            turn=epoch if pooled else 0,
             bins=how.bins,
-            generator=generator_for(self.seed, "calibrate", turn, self.rank),
+            generator=generator_for(self.seed, "calibrate", epoch, self.rank),
         )
-        self.memory.sums.mul_(how.memory).add_(seen.sums)
-        self.policy.update(self.memory)
+        self.policy.update(self.pool(seen) if pooled else seen)
         return time.perf_counter() - start
+
+    def turns_to_see_all(self) -> int:
+        """Epochs until every bucket has been visited, if the validation images are too few for one."""
+        how, buckets = self.recipe.calibrate, len(self.augment.grid)
+        if not self.policy.adaptive or how.rule == "exact":
+            return 0
+        turns = turns_to_see_all(buckets, len(self.parts.validation), min(how.visits, buckets))
+        return turns if turns > 1 else 0
 
     def validation_batches(self) -> Iterator[feed.Batch]:
         rows = feed.in_turn(self.parts.validation, self.recipe.calibrate.batch_size, self.rank, self.world)

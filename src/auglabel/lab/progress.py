@@ -43,6 +43,12 @@ class Progress:
         )
         if trainer.average is not None:
             self.say("Calibration, validation and the kept model use the averaged weights.")
+        if turns := trainer.turns_to_see_all():
+            visits, buckets = trainer.recipe.calibrate.visits, len(trainer.augment.grid)
+            self.say(
+                f"{len(parts.validation):,} validation images each visit {visits} of {buckets:,} buckets an "
+                f"epoch: all have been seen after {turns} epochs."
+            )
         if trainer.step:
             self.say(f"going on from step {trainer.step:,} (epoch {trainer.state.epoch + 1})")
         self.bar.start()
@@ -75,6 +81,8 @@ class Progress:
         if sure := record.get("confidence"):
             words.append(f"labels {sure['mean']:.1%} ({sure['lowest']:.1%} to {sure['highest']:.1%})")
         words.append(f"{record['images_per_second']:,.0f} images/s")
+        if self.trainer.policy.adaptive:
+            words.append(f"calibration {record['calibration_share']:.0%} of the time")
         self.say("  ".join(words))
         self.images, self.since = 0, self.trainer.state.training
 
@@ -86,6 +94,6 @@ class Progress:
 
     def finished(self) -> None:
         state, seconds = self.trainer.state, time.perf_counter() - self.start
-        share = state.calibrating / max(state.training + state.calibrating, 1e-9)
-        spent = f" {share:.0%} of the time went to calibration." if state.calibrating else ""
+        share = state.calibration_share
+        spent = f" {share:.0%} of the time went to calibration." if share else ""
         self.say(f"done in {seconds:,.0f} s.{spent} Measure it: auglabel eval {self.run.path}")

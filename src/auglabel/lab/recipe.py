@@ -10,6 +10,7 @@ import yaml
 
 from auglabel.checks import entry, require_number, require_whole
 from auglabel.lab.catalogue import LOSSES
+from auglabel.pooling import require_memory
 
 ELSEWHERE = {"data.root", "data.path"}  # where data lies may change; what it holds is checked by its checksum
 
@@ -76,21 +77,20 @@ class Optimizer:
 class Calibrate:
     """How AutoLabel measures calibration on the validation images after each epoch"""
 
-    visits: int | None = None
-    """buckets each image visits in an epoch, in rotation; all, as in the paper, if null or no more there"""
-    memory: float = 0.0
-    """how much of the sums of earlier epochs is kept; 0 as in the paper"""
+    rule: Literal["pooled", "exact"] = "pooled"
+    """pooled: each image visits a few buckets, which pool what they saw; exact: all, as in the paper"""
+    visits: int = 2
+    """pooled: buckets each image visits in an epoch, in rotation; all if there are no more"""
+    memory: float = 0.5
+    """pooled: how much of the sums of earlier epochs is kept"""
     bins: int = 15
     """of the confidence, for ECE"""
     batch_size: int = 500
     """images at a time, per process"""
 
     def __post_init__(self) -> None:
-        if self.visits is not None:
-            require_whole("visits", self.visits, 1)
-        require_number("memory", self.memory, 0, 1)
-        if self.memory == 1:
-            raise ValueError("memory must be below 1, which would never forget the first epoch.")
+        require_whole("visits", self.visits, 1)
+        require_memory(self.memory)
         require_whole("bins", self.bins, 1)
         require_whole("batch_size", self.batch_size, 1)
 

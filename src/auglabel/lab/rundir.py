@@ -25,7 +25,7 @@ from auglabel.lab.options import RecipeError
 from auglabel.lab.recipe import Recipe
 from auglabel.whole import write_text, write_whole
 
-TIMES = ("seconds", "images_per_second")  # what differs between two equal runs
+TIMES = ("seconds", "images_per_second", "calibration_share")  # what differs between two equal runs
 
 
 class Run:

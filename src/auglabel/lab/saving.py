@@ -20,7 +20,7 @@ def checkpoint_of(trainer: Trainer) -> Checkpoint:
     if trainer.average is not None:
         tensors |= {f"average.{name}": value for name, value in trainer.average.state_dict().items()}
     tensors |= {f"policy.{name}": value for name, value in trainer.policy.state_dict().items()}
-    tensors["memory"] = trainer.memory.sums
+    tensors["pool"] = trainer.pool.sums
     for name, parameter in trainer.plain.named_parameters():
         if (momentum := trainer.optimizer.state[parameter].get("momentum_buffer")) is not None:
             tensors[f"momentum.{name}"] = momentum
@@ -52,7 +52,7 @@ def restore(trainer: Trainer, checkpoint: Checkpoint, where: str) -> None:
         module.load_state_dict(values)
     if scaler is not None and trainer.accelerator.scaler is not None:
         trainer.accelerator.scaler.load_state_dict(scaler)
-    trainer.memory.sums.copy_(tensors["memory"])
+    trainer.pool.sums.copy_(tensors["pool"])
     momenta = part_of(tensors, "momentum")
     for name, parameter in trainer.plain.named_parameters():
         if name in momenta:

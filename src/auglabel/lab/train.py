@@ -138,6 +138,7 @@ def _train(
         before = trainer.state.best
         record = trainer.end_epoch()
         record["images_per_second"] = progress.speed()
+        record["calibration_share"] = trainer.state.calibration_share
         nll = record.get("validation", {}).get("nll", math.inf)
         trainer.state.best = min(before, nll)
         if first:
