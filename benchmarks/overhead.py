@@ -2,7 +2,7 @@
 
     overhead.py time CIFAR100           seconds of an epoch: one-hot, pooled, exact; four augmentations
     overhead.py growth                  seconds of `calibrate` against buckets and validation images
-    overhead.py inference               microseconds of a forward pass: layouts, folded batch norm, batch sizes
+    overhead.py inference               time of a forward pass: layouts, folded batch norm, batch sizes
     overhead.py attacks CIFAR10         what fewer steps of PGD would do to the labels, and save
     overhead.py runs CIFAR10 OUT        train and evaluate them over seeds; the same command goes on
     overhead.py compare OUT             what those runs say
