@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from auglabel import cli
+from auglabel import RandAug, cli
 from auglabel.lab.rundir import TIMES, Run
 from auglabel.tablefile import load_table
 
@@ -87,6 +87,31 @@ def test_a_run_holds_all_that_is_needed_to_understand_and_use_it(whole):
     }
 
 
+def test_a_run_says_what_share_of_its_time_calibration_took(tmp_path, capsys):
+    assert train(tmp_path / "run", "--calibrate.rule=exact") == 0
+    printed = capsys.readouterr().out
+    run = Run(tmp_path / "run")
+    facts, (_, line) = run.last().facts, run.metrics()
+    spent = sum(each["seconds"]["calibrating"] for each in run.metrics())
+    assert spent == pytest.approx(facts["calibrating"])
+    assert line["calibration_share"] == pytest.approx(spent / (spent + facts["training"]))
+    assert f"calibration {line['calibration_share']:.0%} of the time" in printed
+    assert f"{line['calibration_share']:.0%} of the time went to calibration" in printed
+    assert "all have been seen" not in printed
+    assert train(tmp_path / "one-hot", "--regime=randaug", epochs=1) == 0
+    assert "calibration" not in capsys.readouterr().out
+
+
+def test_a_run_with_more_buckets_than_visits_says_when_all_have_been_seen(tmp_path, capsys):
+    assert train(tmp_path / "few", "--split.validation=7", "--calibrate.visits=3", epochs=1) == 0
+    told = "7 validation images each visit 3 of 82 buckets an epoch: all have been seen after 5 epochs."
+    assert told in capsys.readouterr().out
+    assert train(tmp_path / "enough", "--split.validation=28", "--calibrate.visits=3", epochs=1) == 0
+    assert "all have been seen" not in capsys.readouterr().out
+    table = load_table(tmp_path / "few" / "table.json", RandAug().grid)
+    assert (table == 1).any()
+
+
 def test_the_best_checkpoint_is_the_one_of_lowest_validation_nll(whole):
     from auglabel.lab.checkpoint import load_checkpoint
 
@@ -97,8 +122,6 @@ def test_the_best_checkpoint_is_the_one_of_lowest_validation_nll(whole):
 
 
 def test_the_table_of_a_run_trains_another_as_fixed_labels(whole, tmp_path):
-    from auglabel.augment.randaug import RandAug
-
     table = load_table(whole / "table.json", RandAug().grid)
     assert table.min() < 1
     assert train(tmp_path / "fixed", "--labels=table", f"--labels.path={whole / 'table.json'}", epochs=1) == 0
