@@ -42,7 +42,7 @@ def train(trainer, until=10**9):
 def neighbourhood(levels):
     """1 for a bucket itself, one half for the levels next to it."""
     apart = (torch.arange(levels)[:, None] - torch.arange(levels)).abs()
-    return (1 - apart.double() / 2).clamp(min=0) * (apart < 2)
+    return (1 - apart.double() / 2).clamp(min=0)
 
 
 def test_the_loop_does_what_a_plain_loop_does_to_the_bit():
@@ -79,7 +79,7 @@ def test_the_loop_does_what_a_plain_loop_does_to_the_bit():
         memory = 0.5 * memory + seen.sums[:3].sum(dim=2)
         count, sure, right = memory @ neighbours
         moved = table.double() - 0.3 * (sure - right) / (count + 20)
-        table = torch.maximum(moved, right / count).clamp(max=1).float()
+        table = torch.maximum(moved, right / (count + 20)).clamp(max=1).float()
     torch.testing.assert_close(trainer.table(), table)
     for name, value in model.state_dict().items():
         torch.testing.assert_close(trainer.plain.state_dict()[name], value, rtol=1e-5, atol=1e-6)

@@ -67,6 +67,16 @@ class Nothing(Augmentation):
         return View(images, labels, distance.bucket, distance.strength)
 
 
+@pytest.mark.parametrize("buckets", [5, 10, 15, 82, 1000])
+def test_neighbouring_levels_get_other_images(linear_model, buckets):
+    loader = [(torch.zeros(200, 1, 28, 28), torch.zeros(200).long())]
+    first, second = (
+        view.bucket for view in every_bucket(linear_model, Nothing(buckets), loader, visits=2, turn=3)
+    )
+    apart = (first - second).abs()
+    assert (apart > 1).all()
+
+
 @pytest.mark.parametrize(
     ("buckets", "images", "visits"),
     [(5, 1, 2), (82, 10, 1), (82, 41, 2), (1000, 48, 2), (1, 3, 1), (90, 1, 1)],

@@ -69,10 +69,11 @@ def every_bucket(
 ) -> Iterator[View]:
     """Views of the loader's images inside the buckets of `augment`, on the model's device.
 
-    Each image visits all buckets, or `visits` of them. Successive images take successive buckets, so in
-    each turn buckets get equally many, give or take one; with `turn` counted up (once an epoch) all move
-    on, until each image has been everywhere. Under several ranks, rank r of w is taken to
-    hold images r, r + w, r + 2w, ... of the set. Lazy: one view is alive at a time.
+    Each image visits all buckets, or `visits` of them in rotation. Successive images take successive places
+    of a round through all buckets, in which neighbouring levels lie apart and so get other images. In each
+    turn buckets get equally many, give or take one; with `turn` counted up (once an epoch) all move on, until
+    each image has been everywhere. Under several ranks, rank r of w is taken to hold images r, r + w, ... of
+    the set. Lazy: one view is alive at a time.
     """
     buckets = len(augment.grid)
     visits = buckets if visits is None else visits
@@ -82,27 +83,37 @@ def every_bucket(
     device = _device(model)
     together = dist.is_available() and dist.is_initialized()
     place, ranks = (dist.get_rank(), dist.get_world_size()) if together else (0, 1)
-    start = first_bucket(turn, buckets)
+    step, start = (round_step(buckets), round_start(turn, buckets)) if visits < buckets else (1, 0)
     for images, labels in loader:
         images, labels = images.to(device), labels.to(device)
         first = start + visits * (place + ranks * torch.arange(len(images), device=device))
         for visit in range(visits):
-            yield augment(images, labels, model, bucket=(first + visit) % buckets, generator=generator)
+            bucket = step * (first + visit) % buckets
+            yield augment(images, labels, model, bucket=bucket, generator=generator)
         place += ranks * len(images)
 
 
-def first_bucket(turn: int, buckets: int) -> int:
-    """Where the rotation begins in a turn: steps of the golden ratio spread turns evenly over the round."""
+def round_step(buckets: int) -> int:
+    """How far apart successive buckets of the round are: the golden ratio, or the nearest that meets all."""
+    steps = (step for step in range(1, buckets + 1) if math.gcd(step, buckets) == 1)
+    return min(steps, key=lambda step: abs(step - GOLDEN * buckets))
+
+
+def round_start(turn: int, buckets: int) -> int:
+    """The place where a turn begins: steps of the golden ratio spread turns evenly over the round."""
     return int(turn * GOLDEN % 1 * buckets)
 
 
 def turns_to_see_all(buckets: int, images: int, visits: int) -> int:
     """Turns of `every_bucket` until each bucket has been visited by some image."""
+    require_whole("buckets", buckets, 1)
+    require_whole("images", images, 1)
+    require_whole("visits", visits, 1)
     window = torch.arange(min(images * visits, buckets))
     unseen = torch.ones(buckets, dtype=torch.bool)
     turns = 0
     while unseen.any():
-        unseen[(first_bucket(turns, buckets) + window) % buckets] = False
+        unseen[(round_start(turns, buckets) + window) % buckets] = False  # places, each a bucket of its own
         turns += 1
     return turns
 

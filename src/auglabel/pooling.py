@@ -1,8 +1,8 @@
 """Calibration of every bucket from a few images in each.
 
 A bucket that only some images visit in an epoch borrows from three places: from earlier epochs, whose sums
-count less the older they are; from the neighbouring magnitudes of its kind, at half weight; and from
-`DOUBT` examples, made up, on which the model was as sure as it was right.
+count less the older they are; from the neighbouring magnitudes of its kind, at half weight; and from `DOUBT`
+examples, made up, on which the model was neither sure nor right.
 
 Only the signed gap between confidence and accuracy is kept, as a Calibration with a single bin: there the
 ECE is |confidence - accuracy|, so that AutoLabel's rule moves labels by alpha times the gap itself. Noise in
@@ -12,12 +12,18 @@ argument and what it was measured against.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
 import torch
 from torch import Tensor, nn
 
 from auglabel.calibration import CONFIDENCE, CORRECT, COUNT, Calibration
 from auglabel.checks import kind_of, require_number
 from auglabel.distance import DistanceGrid
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 DOUBT = 20
 
@@ -28,17 +34,22 @@ class Pool(nn.Module):
     `memory` is how much of the sums of earlier epochs is kept from one to the next.
     """
 
-    sums: Tensor  # (3, buckets) float64: count, confidence, correct
+    sums: Tensor  # (3, buckets) float64, on the CPU: count, confidence, correct
 
     def __init__(self, grid: DistanceGrid, memory: float = 0.5) -> None:
         super().__init__()
+        if not isinstance(grid, DistanceGrid):
+            raise TypeError(f"Pool takes a DistanceGrid, such as RandAug().grid, but {kind_of(grid)} came.")
         require_memory(memory)
         self.grid, self.memory = grid, memory
-        self.register_buffer("sums", torch.zeros(3, len(grid), dtype=torch.float64))
+        self.register_buffer("sums", torch.zeros(3, len(grid), dtype=torch.float64, device="cpu"))
 
     @torch.no_grad()
     def forward(self, seen: Calibration) -> Calibration:
-        """Add what was seen in an epoch; the calibration of every bucket by all that is known."""
+        """Add what was seen in an epoch; what is known of every bucket, in one bin, by all that was seen.
+
+        Its count includes the made-up examples, and its gap and accuracy are the smaller for them.
+        """
         if not isinstance(seen, Calibration):
             raise TypeError(f"Pool takes a Calibration, but {kind_of(seen)} came.")
         if seen.groups != len(self.grid):
@@ -49,25 +60,28 @@ class Pool(nn.Module):
         fresh = seen.sums[[COUNT, CONFIDENCE, CORRECT]].sum(dim=2)
         if not bool(fresh.isfinite().all()):
             raise ValueError("Pool takes finite sums, but the Calibration holds nan or infinity.")
-        self.sums.mul_(self.memory).add_(fresh.to(self.sums.device))
-        count, confidence, correct = self._with_neighbours(self.sums.cpu())
-        right = torch.where(count > 0, correct / count, 0)
+        self.sums.mul_(self.memory).add_(fresh)
+        count, confidence, correct = self._with_neighbours()
         known = Calibration(len(self.grid), bins=1)
         known.sums.fill_(torch.nan)  # what is not pooled is not known
         known.sums[COUNT, :, 0] = torch.where(count > 0, count + DOUBT, 0)
-        known.sums[CONFIDENCE, :, 0] = confidence + DOUBT * right
-        known.sums[CORRECT, :, 0] = correct + DOUBT * right
+        known.sums[CONFIDENCE, :, 0] = confidence
+        known.sums[CORRECT, :, 0] = correct
         return known
 
-    def _with_neighbours(self, sums: Tensor) -> Tensor:
+    def _with_neighbours(self) -> Tensor:
         """Each bucket's sums, and half of those one level weaker and one level stronger."""
-        pooled, start = sums.clone(), 0
+        pooled, start = self.sums.clone(), 0
         for levels in self.grid.levels:
-            mine, own = pooled[:, start : start + levels], sums[:, start : start + levels]
+            mine, own = (sums[:, start : start + levels] for sums in (pooled, self.sums))
             mine[:, 1:] += own[:, :-1] / 2
             mine[:, :-1] += own[:, 1:] / 2
             start += levels
         return pooled
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """Sums stay as they are and where they are, whatever `.to()` or `.half()` is asked of."""
+        return self
 
 
 def require_memory(memory: float) -> None:

@@ -120,9 +120,9 @@ class Trainer:
             images, labels = next(loaded)
             self._step(images.to(self.device), labels.to(self.device), len(rows))
             self.state.batch += 1
-            self.state.training += time.perf_counter() - start
             if len(self.recent) >= LOOK:
-                self.look()
+                self.look()  # waits for an accelerator: part of the training
+            self.state.training += time.perf_counter() - start
             yield len(rows)
 
     def _order(self, epoch: int) -> list[Tensor]:
@@ -195,7 +195,9 @@ class Trainer:
     @torch.no_grad()
     def end_epoch(self) -> dict[str, Any]:
         """Update the labels and measure the validation images; what there is to say of the epoch."""
+        start = time.perf_counter()
         self.look()
+        self.state.training += time.perf_counter() - start
         self._agree()
         calibrating = self._calibrate() if self.policy.adaptive else 0.0
         start = time.perf_counter()
@@ -224,7 +226,7 @@ class Trainer:
             self.augment,
             self.validation_batches(),
             visits=min(how.visits, len(self.augment.grid)) if pooled else None,
-            turn=epoch if pooled else 0,
+            turn=epoch,
             bins=how.bins,
             generator=generator_for(self.seed, "calibrate", epoch, self.rank),
         )

@@ -84,7 +84,7 @@ class Calibrate:
     memory: float = 0.5
     """pooled: how much of the sums of earlier epochs is kept"""
     bins: int = 15
-    """of the confidence, for ECE"""
+    """of the confidence, for ECE; pooled moves labels by the gap alone, which has none"""
     batch_size: int = 500
     """images at a time, per process"""
 

@@ -20,7 +20,7 @@ def checkpoint_of(trainer: Trainer) -> Checkpoint:
     if trainer.average is not None:
         tensors |= {f"average.{name}": value for name, value in trainer.average.state_dict().items()}
     tensors |= {f"policy.{name}": value for name, value in trainer.policy.state_dict().items()}
-    tensors["pool"] = trainer.pool.sums
+    tensors |= {f"pool.{name}": value for name, value in trainer.pool.state_dict().items()}
     for name, parameter in trainer.plain.named_parameters():
         if (momentum := trainer.optimizer.state[parameter].get("momentum_buffer")) is not None:
             tensors[f"momentum.{name}"] = momentum
@@ -44,7 +44,7 @@ def restore(trainer: Trainer, checkpoint: Checkpoint, where: str) -> None:
             f"{where}: the last checkpoint was saved inside an epoch by {processes} processes, and only as "
             f"many can go on from it, but there are {trainer.world}."
         )
-    modules = {"model": trainer.plain, "policy": trainer.policy}
+    modules = {"model": trainer.plain, "policy": trainer.policy, "pool": trainer.pool}
     modules |= {} if trainer.average is None else {"average": trainer.average}
     for part, module in modules.items():
         values = part_of(tensors, part)
@@ -52,7 +52,6 @@ def restore(trainer: Trainer, checkpoint: Checkpoint, where: str) -> None:
         module.load_state_dict(values)
     if scaler is not None and trainer.accelerator.scaler is not None:
         trainer.accelerator.scaler.load_state_dict(scaler)
-    trainer.pool.sums.copy_(tensors["pool"])
     momenta = part_of(tensors, "momentum")
     for name, parameter in trainer.plain.named_parameters():
         if name in momenta:
