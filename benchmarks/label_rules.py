@@ -71,11 +71,12 @@ class Rule:
             "debiased": read.debiased_ece.clamp(min=0),
             "shrunk": gap.abs() ** 3 / (gap.square() + error),
         }[self.step]
-        move = self.gain * size * gap.sign() * count / (count + self.doubt)
+        trust = count / (count + self.doubt)
+        move, lowest = self.gain * size * gap.sign() * trust, accuracy * trust
         told = Calibration(len(self.grid), bins=1)  # its ECE is |move|
         told.sums[COUNT, :, 0] = 1
-        told.sums[CORRECT, :, 0] = accuracy
-        told.sums[CONFIDENCE, :, 0] = accuracy + move
+        told.sums[CORRECT, :, 0] = lowest
+        told.sums[CONFIDENCE, :, 0] = lowest + move
         return told
 
 
@@ -91,8 +92,8 @@ RULES = {
     "paper, delayed": Rule("ece", delay=0.1),
     "gap, delayed": Rule(delay=0.1),
     "gap x 3": Rule(gain=3),
-    "pooled": Rule(neighbours=2, doubt=20),
-    "pooled, memory 0.5": Rule(neighbours=2, doubt=20, memory=0.5),
+    "gap, neighbours, doubt": Rule(neighbours=2, doubt=20),
+    "pooled": Rule(neighbours=2, doubt=20, memory=0.5),
 }
 
 

@@ -18,7 +18,7 @@ def main(epochs: int = 5) -> None:
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9, nesterov=True)
 
     augment = AugMix()
-    policy = AutoLabel(num_classes=10, num_buckets=len(augment.grid), alpha=0.1).to(device)
+    policy = AutoLabel(num_classes=10, num_buckets=len(augment.grid), alpha=0.02).to(device)
     pool = Pool(augment.grid)
 
     for epoch in range(epochs):

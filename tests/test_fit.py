@@ -45,8 +45,25 @@ def neighbourhood(levels):
     return (1 - apart.double() / 2).clamp(min=0)
 
 
-def test_the_loop_does_what_a_plain_loop_does_to_the_bit():
-    recipe = recipe_for("--regime=randaug_autolabel", "--alpha=0.3", "--prepare.flip=true", "--prepare.pad=2")
+def pooled_step(memory, seen, neighbours):
+    """What is remembered of count, confidence and correct; the gap of each bucket, and its accuracy."""
+    memory = 0.3 * memory + seen.sums[:3].sum(dim=2)
+    count, sure, right = memory @ neighbours
+    return memory, (sure - right) / (count + 20), right / (count + 20)
+
+
+def exact_step(memory, seen, neighbours):
+    count, sure, right = seen.sums[:3]
+    ece = (sure - right).abs().sum(dim=1) / count.sum(dim=1)
+    step = ece * torch.sign(sure.sum(dim=1) - right.sum(dim=1))
+    return memory, step, right.sum(dim=1) / count.sum(dim=1)
+
+
+@pytest.mark.parametrize(("rule", "step_of"), [("pooled", pooled_step), ("exact", exact_step)])
+def test_the_loop_does_what_a_plain_loop_does_to_the_bit(rule, step_of):
+    words = [f"--calibrate.rule={rule}", "--calibrate.bins=4", "--calibrate.memory=0.3", "--epochs=2"]
+    words += ["--regime=randaug_autolabel", "--alpha=0.3", "--prepare.flip=true", "--prepare.pad=2"]
+    recipe = recipe_for(*words)
     data, parts = data_for(recipe)
     trainer = Trainer(recipe, data, parts, device="cpu")
     records = train(trainer)
@@ -56,7 +73,7 @@ def test_the_loop_does_what_a_plain_loop_does_to_the_bit():
     optimizer = torch.optim.SGD(model.parameters(), 0.1, 0.9, weight_decay=5e-4, nesterov=True)
     memory, step = torch.zeros(3, 82, dtype=torch.float64), 0
     neighbours = torch.block_diag(*(neighbourhood(levels) for levels in augment.grid.levels))
-    for epoch in range(3):
+    for epoch in range(2):
         model.train()
         order = torch.randperm(150, generator=generator_for(0, "order", epoch))
         for rows in order.split(40):
@@ -67,23 +84,36 @@ def test_the_loop_does_what_a_plain_loop_does_to_the_bit():
             sure = table[view.bucket][:, None]
             others = torch.ones(len(rows), 10).scatter(1, labels[:, None], 0.0)
             targets = sure * (1 - others) + (1 - sure) / 9 * others
-            optimizer.param_groups[0]["lr"] = 0.1 * cosine(step, 12, 0.1)
+            optimizer.param_groups[0]["lr"] = 0.1 * cosine(step, 8, 0.1)
             optimizer.zero_grad()
             F.cross_entropy(model(view.images), targets).backward()
             optimizer.step()
             step += 1
         batch = [(parts.validation.fetch(torch.arange(60)), parts.validation.labels)]
-        seen = calibrate(
-            model, augment, batch, visits=2, turn=epoch, generator=generator_for(0, "calibrate", epoch)
-        )
-        memory = 0.5 * memory + seen.sums[:3].sum(dim=2)
-        count, sure, right = memory @ neighbours
-        moved = table.double() - 0.3 * (sure - right) / (count + 20)
-        table = torch.maximum(moved, right / (count + 20)).clamp(max=1).float()
+        drawn = generator_for(0, "calibrate", epoch)
+        few = {"visits": 2, "turn": epoch} if rule == "pooled" else {}
+        seen = calibrate(model, augment, batch, bins=4, generator=drawn, **few)
+        memory, gap, accuracy = step_of(memory, seen, neighbours)
+        table = torch.maximum(table.double() - 0.3 * gap, accuracy).clamp(max=1).float()
     torch.testing.assert_close(trainer.table(), table)
     for name, value in model.state_dict().items():
         torch.testing.assert_close(trainer.plain.state_dict()[name], value, rtol=1e-5, atol=1e-6)
-    assert [record["step"] for record in records] == [4, 8, 12]
+    assert [record["step"] for record in records] == [4, 8]
+    assert table.unique().numel() > 40
+
+
+def test_as_many_visits_as_buckets_are_enough():
+    trainer = trainer_for("--regime=mixup_autolabel", "--calibrate.visits=50", "--epochs=1")
+    train(trainer)
+    assert trainer.pool.sums[0].tolist() == [60] * 5
+
+
+def test_it_takes_several_epochs_to_see_all_buckets_only_where_few_images_visit_them():
+    few = ["--split.validation=10"]
+    assert trainer_for("--regime=randaug_autolabel", *few).turns_to_see_all() == 5
+    assert trainer_for("--regime=randaug_autolabel").turns_to_see_all() == 0
+    assert trainer_for("--regime=randaug_autolabel", "--calibrate.rule=exact", *few).turns_to_see_all() == 0
+    assert trainer_for("--regime=randaug", *few).turns_to_see_all() == 0
 
 
 REGIMES = {

@@ -55,6 +55,7 @@ def test_the_papers_imagenet_recipe_is_that_of_the_paper():
     assert recipe.model == ("resnet", {"depth": 50})
     assert (recipe.optimizer.weight_decay, recipe.optimizer.decay) == (2e-4, "not_norms")
     assert (recipe.split["validation"], recipe.split["validation_from"]) == (0.5, "test")  # 25,000 of 50,000
+    assert recipe.calibrate.rule == "exact"
 
 
 @pytest.mark.parametrize(
@@ -190,6 +191,8 @@ def test_the_section_may_be_left_out_where_only_one_has_the_option():
         ("ema: 1\n", r"line 1: ema must be below 1"),
         ("calibrate: {memory: 1}\n", r"line 1: .*memory must be below 1"),
         ("calibrate: {visits: 0}\n", r"line 1: .*visits must be at least 1"),
+        ("calibrate: {memory: -0.1}\n", r"line 1: .*memory must be"),
+        ("calibrate: {rule: best}\n", r"line 1: .*rule must be one of 'pooled', 'exact', but best came"),
         ("optimizer: {clip: 0}\n", r"line 1: clip must be above 0"),
         ("data: 3\n", r"line 1: data must name an entry, but 3 came"),
         (

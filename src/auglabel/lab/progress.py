@@ -47,7 +47,7 @@ class Progress:
             visits, buckets = trainer.recipe.calibrate.visits, len(trainer.augment.grid)
             self.say(
                 f"{len(parts.validation):,} validation images each visit {visits} of {buckets:,} buckets an "
-                f"epoch: all have been seen after {turns} epochs."
+                f"epoch: all have been seen after {turns} of {trainer.recipe.training.epochs} epochs."
             )
         if trainer.step:
             self.say(f"going on from step {trainer.step:,} (epoch {trainer.state.epoch + 1})")
