@@ -45,9 +45,11 @@ class Progress:
             self.say("Calibration, validation and the kept model use the averaged weights.")
         if turns := trainer.turns_to_see_all():
             visits, buckets = trainer.recipe.calibrate.visits, len(trainer.augment.grid)
+            epochs = trainer.recipe.training.epochs
             self.say(
                 f"{len(parts.validation):,} validation images each visit {visits} of {buckets:,} buckets an "
-                f"epoch: all have been seen after {turns} of {trainer.recipe.training.epochs} epochs."
+                f"epoch: all have been seen after {turns} epochs"
+                + (f", and this run has {epochs}." if turns > epochs else ".")
             )
         if trainer.step:
             self.say(f"going on from step {trainer.step:,} (epoch {trainer.state.epoch + 1})")
