@@ -113,7 +113,7 @@ def test_another_number_of_groups_is_refused_and_changes_nothing():
     policy.table.fill_(0.9)
     seen = Calibration(groups=2)
     seen.update(*random_probs(10, 5), torch.zeros(10, dtype=torch.int64))
-    with pytest.raises(ValueError, match=r"the table has 3 buckets, but the Calibration has 2 groups"):
+    with pytest.raises(ValueError, match=r"there are 3 buckets, but the Calibration has 2 groups"):
         policy.update(seen)
     assert torch.equal(policy.table, torch.full((3,), 0.9))
 

@@ -154,7 +154,7 @@ def test_what_is_no_calibration_of_the_grid_is_refused_and_changes_nothing():
     pool = Pool(DistanceGrid((2,)))
     with pytest.raises(TypeError, match="Pool takes a Calibration, but NoneType None came"):
         pool(None)
-    with pytest.raises(ValueError, match="the grid has 2 buckets, but the Calibration has 3 groups"):
+    with pytest.raises(ValueError, match="there are 2 buckets, but the Calibration has 3 groups"):
         pool(Calibration(3))
     wrong = seen_in([(5, math.nan, 3), (5, 4.0, 3)])
     with pytest.raises(ValueError, match="holds nan or infinity"):

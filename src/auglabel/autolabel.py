@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import torch
 
-from auglabel.calibration import CORRECT, Calibration
-from auglabel.checks import kind_of, require_number, require_whole
+from auglabel.calibration import Calibration, require_seen
+from auglabel.checks import require_number, require_whole
 from auglabel.labels import TablePolicy
 
 
@@ -37,15 +37,7 @@ class AutoLabel(TablePolicy):
     @torch.no_grad()
     def update(self, seen: Calibration) -> None:
         """Apply Eqn (1) to every bucket that `seen` holds examples of; the others keep their value."""
-        if not isinstance(seen, Calibration):
-            raise TypeError(f"AutoLabel.update takes a Calibration, but {kind_of(seen)} came.")
-        if seen.groups != len(self.table):
-            raise ValueError(
-                f"AutoLabel.update takes one group per bucket: the table has {len(self.table)} buckets, "
-                f"but the Calibration has {seen.groups} groups. Pass calibrate(model, augment, loader)."
-            )
-        if not bool(seen.sums[: CORRECT + 1].isfinite().all()):
-            raise ValueError("AutoLabel.update takes finite sums, but the Calibration holds nan or infinity.")
+        require_seen("AutoLabel.update", seen, len(self.table))
         table = self.table.cpu().double()
         direction = torch.sign(seen.confidence - seen.accuracy)
         moved = table - self.alpha * seen.ece * direction

@@ -169,6 +169,19 @@ class Calibration:
         return Reliability(count, self.sums[CONFIDENCE] / count, self.sums[CORRECT] / count)
 
 
+def require_seen(what: str, seen: object, buckets: int) -> None:
+    """A Calibration with a group per bucket whose count, confidence and accuracy are numbers."""
+    if not isinstance(seen, Calibration):
+        raise TypeError(f"{what} takes a Calibration, but {kind_of(seen)} came.")
+    if seen.groups != buckets:
+        raise ValueError(
+            f"{what} takes one group per bucket: there are {buckets} buckets, but the Calibration has "
+            f"{seen.groups} groups. Pass calibrate(model, augment, loader)."
+        )
+    if not bool(seen.sums[[COUNT, CONFIDENCE, CORRECT]].isfinite().all()):
+        raise ValueError(f"{what} takes finite sums, but the Calibration holds nan or infinity.")
+
+
 def require_probs(probs: Tensor, labels: Tensor) -> Tensor:
     """`probs` (B, K) in at least float32, once rows are known to be distributions and labels to fit."""
     _require_scores("probs", probs, labels)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
-from auglabel.calibration import CONFIDENCE, CORRECT, COUNT, Calibration
+from auglabel.calibration import CONFIDENCE, CORRECT, COUNT, Calibration, require_seen
 from auglabel.checks import kind_of, require_number
 from auglabel.distance import DistanceGrid
 
@@ -50,17 +50,8 @@ class Pool(nn.Module):
 
         Its count includes the made-up examples, and its gap and accuracy are the smaller for them.
         """
-        if not isinstance(seen, Calibration):
-            raise TypeError(f"Pool takes a Calibration, but {kind_of(seen)} came.")
-        if seen.groups != len(self.grid):
-            raise ValueError(
-                f"Pool takes one group per bucket: the grid has {len(self.grid)} buckets, "
-                f"but the Calibration has {seen.groups} groups. Pass calibrate(model, augment, loader)."
-            )
-        fresh = seen.sums[[COUNT, CONFIDENCE, CORRECT]].sum(dim=2)
-        if not bool(fresh.isfinite().all()):
-            raise ValueError("Pool takes finite sums, but the Calibration holds nan or infinity.")
-        self.sums.mul_(self.memory).add_(fresh)
+        require_seen("Pool", seen, len(self.grid))
+        self.sums.mul_(self.memory).add_(seen.sums[[COUNT, CONFIDENCE, CORRECT]].sum(dim=2))
         count, confidence, correct = self._with_neighbours()
         known = Calibration(len(self.grid), bins=1)
         known.sums.fill_(torch.nan)  # what is not pooled is not known
