@@ -94,7 +94,10 @@ RULES = {
     "gap x 3": Rule(gain=3),
     "gap, neighbours, doubt": Rule(neighbours=2, doubt=20),
     "pooled": Rule(neighbours=2, doubt=20, memory=0.5),
-    **{f"pooled, {k} visits": Rule(neighbours=2, doubt=20, memory=0.5, visits=k) for k in (1, 4, 8)},
+    **{
+        f"pooled, visits {visits}": Rule(neighbours=2, doubt=20, memory=0.5, visits=visits)
+        for visits in (1, 4, 8)
+    },
 }
 
 

@@ -92,7 +92,7 @@ def panel(rows: list[dict[str, Any]], figure: str, title: str, left: float) -> s
     placed: list[float] = []
     for each in sorted(rows, key=lambda each: -each[figure]):
         across, down = x(each["cost"]), y(each[figure])
-        named = each["rule"] not in ("pooled, 1 visits", "pooled, 4 visits", "pooled, 8 visits")
+        named = "visits" not in each["rule"]
         colour = OURS if each["rule"].startswith("pooled") else OTHERS
         drawn.append(f'<circle cx="{across:.1f}" cy="{down:.1f}" r="3.5" fill="{colour}"/>')
         if each["rule"] == "exact":
