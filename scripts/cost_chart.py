@@ -9,11 +9,12 @@ the table of docs/cost.md.
 import argparse
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 WIDE, HIGH, LEFT, TOP, GAP = 340, 240, 64, 40, 110
-TICKS = (20, 50, 100, 200, 500, 1000)
+TICKS = (10, 20, 50, 100, 200, 500, 1000)
 ASIDE = 230  # where names stand
 INK, PALE, OURS, OTHERS = "#222", "#ddd", "#c0392b", "#34618f"
 
@@ -47,11 +48,11 @@ def main() -> None:
 
 def row(run: dict[str, Any], exact: dict[str, Any]) -> dict[str, Any]:
     seconds = run["seconds"]
-    apart = [(ours - theirs) ** 2 for ours, theirs in zip(run["table"], exact["table"], strict=True)]
+    squares = [(ours - theirs) ** 2 for ours, theirs in zip(run["table"], exact["table"], strict=True)]
     return {
         "rule": run["rule"],
         "cost": 100 * seconds["calibrating"] / (seconds["all"] - seconds["calibrating"]),
-        "rmse": math.sqrt(sum(apart) / len(apart)),
+        "rmse": math.sqrt(sum(squares) / len(squares)),
         "ece": 100 * run["validation"]["ece"],
         "nll": (run["validation"]["nll"] + run["views"]["nll"]) / 2,
         "gap": 100 * run["views"]["gap"],
@@ -60,24 +61,27 @@ def row(run: dict[str, Any], exact: dict[str, Any]) -> dict[str, Any]:
 
 
 def panel(rows: list[dict[str, Any]], figure: str, title: str, left: float) -> str:
-    """One figure against the cost, which has a logarithmic axis."""
-    values = [each[figure] for each in rows]
-    low = 0.0 if figure == "rmse" else min(values) - 0.005
-    high = max(values) * 1.05 if figure == "rmse" else max(values) + 0.005
+    """One figure against the cost; logarithmic axes, but for NLL. The exact rule's RMSE to itself is no point."""
+    scale: Callable[[float], float] = math.log if figure == "rmse" else float
+    rows = [each for each in rows if figure != "rmse" or each["rule"] != "exact"]
+    values = [scale(each[figure]) for each in rows]
+    room = (max(values) - min(values)) / 20
+    low, high = min(values) - room, max(values) + room
 
     def x(cost: float) -> float:
         first, last = math.log(TICKS[0]), math.log(2 * TICKS[-1])
         return left + LEFT + WIDE * (math.log(cost) - first) / (last - first)
 
     def y(value: float) -> float:
-        return TOP + HIGH * (high - value) / (high - low)
+        return TOP + HIGH * (high - scale(value)) / (high - low)
 
     drawn = [f'<text x="{left + LEFT}" y="{TOP - 16}" font-weight="bold">{title}</text>']
     for tick in TICKS:
         drawn.append(f'<path d="M{x(tick):.1f} {TOP}v{HIGH}" stroke="{PALE}"/>')
         drawn.append(f'<text x="{x(tick):.1f}" y="{TOP + HIGH + 16}" text-anchor="middle">{tick} %</text>')
     for part in range(5):
-        value = low + (high - low) * part / 4
+        level = low + (high - low) * part / 4
+        value = math.exp(level) if figure == "rmse" else level
         drawn.append(f'<path d="M{left + LEFT} {y(value):.1f}h{WIDE}" stroke="{PALE}"/>')
         drawn.append(
             f'<text x="{left + LEFT - 6}" y="{y(value) + 4:.1f}" text-anchor="end">{value:.3f}</text>'
@@ -89,22 +93,34 @@ def panel(rows: list[dict[str, Any]], figure: str, title: str, left: float) -> s
     ours = sorted((each for each in rows if each["rule"].startswith("pooled")), key=lambda each: each["cost"])
     corners = " ".join(f"{x(each['cost']):.1f},{y(each[figure]):.1f}" for each in ours)
     drawn.append(f'<polyline points="{corners}" fill="none" stroke="{OURS}"/>')
-    placed: list[float] = []
-    for each in sorted(rows, key=lambda each: -each[figure]):
+    named = sorted((each for each in rows if "visits" not in each["rule"]), key=lambda each: -each[figure])
+    for each, line in zip(named, apart([y(each[figure]) + 4 for each in named]), strict=True):
         across, down = x(each["cost"]), y(each[figure])
-        named = "visits" not in each["rule"]
-        colour = OURS if each["rule"].startswith("pooled") else OTHERS
-        drawn.append(f'<circle cx="{across:.1f}" cy="{down:.1f}" r="3.5" fill="{colour}"/>')
         if each["rule"] == "exact":
             drawn.append(f'<text x="{across - 7:.1f}" y="{down - 6:.1f}" text-anchor="end">exact</text>')
-        elif named:
-            line = max([down + 4, *(earlier + 12 for earlier in placed[-1:])])
-            placed.append(line)
-            drawn.append(f'<text x="{x(ASIDE):.1f}" y="{line:.1f}">{each["rule"]}</text>')
-            drawn.append(
-                f'<path d="M{across + 4:.1f} {down:.1f}L{x(ASIDE) - 3:.1f} {line - 4:.1f}" stroke="{PALE}"/>'
-            )
+            continue
+        drawn.append(
+            f'<path d="M{across + 4:.1f} {down:.1f}L{x(ASIDE) - 3:.1f} {line - 4:.1f}" stroke="{PALE}"/>'
+        )
+        drawn.append(f'<text x="{x(ASIDE):.1f}" y="{line:.1f}">{each["rule"]}</text>')
+    for each in rows:
+        colour = OURS if each["rule"].startswith("pooled") else OTHERS
+        drawn.append(
+            f'<circle cx="{x(each["cost"]):.1f}" cy="{y(each[figure]):.1f}" r="3.5" fill="{colour}"/>'
+        )
     return "".join(drawn)
+
+
+def apart(lines: list[float]) -> list[float]:
+    """Heights for names, in order, 12 apart, as near as that allows to where they should be."""
+    placed: list[float] = []
+    for line in lines:
+        placed.append(max([line, *(before + 12 for before in placed[-1:])]))
+    limit = TOP + HIGH
+    for place in reversed(range(len(placed))):
+        placed[place] = min(placed[place], limit)
+        limit = placed[place] - 12
+    return placed
 
 
 if __name__ == "__main__":
