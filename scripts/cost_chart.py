@@ -61,7 +61,7 @@ def row(run: dict[str, Any], exact: dict[str, Any]) -> dict[str, Any]:
 
 
 def panel(rows: list[dict[str, Any]], figure: str, title: str, left: float) -> str:
-    """One figure against the cost; logarithmic axes, but for NLL. The exact rule's RMSE to itself is no point."""
+    """One figure against the cost; logarithmic axes, but for NLL. Exact lies 0 from itself: no point."""
     scale: Callable[[float], float] = math.log if figure == "rmse" else float
     rows = [each for each in rows if figure != "rmse" or each["rule"] != "exact"]
     values = [scale(each[figure]) for each in rows]
