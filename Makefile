@@ -2,6 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 RUN ?= runs/mine
 PIP := $(BIN)/python -m pip --disable-pip-version-check
+DEMO := .venv/train,corrupt.stamp
 
 .DEFAULT_GOAL := help
 .PHONY: help demo train eval test lint format clean
@@ -22,12 +23,12 @@ eval: .venv/train,corrupt.stamp  ## measure what make train trained
 test: lint  ## lint, then run the tests
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2
 
-lint: .venv/dev,train,corrupt.stamp  ## check style and types
+lint: .venv/dev,train,corrupt,sweep,ray,report.stamp  ## check style and types
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 
-format: .venv/dev,train,corrupt.stamp  ## format the code and fix what can be fixed
+format: .venv/dev,train,corrupt,sweep,ray,report.stamp  ## format the code and fix what can be fixed
 	$(BIN)/ruff check --fix --exit-zero --quiet
 	$(BIN)/ruff format
 
@@ -40,4 +41,4 @@ clean:  ## remove the environment and caches; runs/ stays
 	@echo "Installing .[$*] into .venv; torch is large, so the first time takes a while."
 	@$(PYTHON) -m venv .venv
 	@$(PIP) install -qq -c constraints.txt -e '.[$*]'
-	@touch $@ $(if $(findstring dev,$*),.venv/train,corrupt.stamp)
+	@touch $@ $(if $(findstring dev,$*),$(DEMO))

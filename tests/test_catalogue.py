@@ -14,6 +14,7 @@ from auglabel.tablefile import save_table
 OPTIONS = {
     "label_smoothing": {"rho": 0.1},
     "autolabel": {"alpha": 0.1},
+    "autolabel_variant": {"alpha": 0.1},
 }
 GRID = Mixup().grid  # 5 buckets
 EXTRA = {"several operations": ("randaug", {"num_ops": 2}), "three chains": ("augmix", {"chains": 3})}

@@ -12,7 +12,7 @@ from sklearn.metrics import accuracy_score, log_loss
 from torch import nn
 from torchmetrics.functional.classification import multiclass_calibration_error
 
-from auglabel import metrics
+from auglabel import RandAug, metrics
 from auglabel.attack import adversarial_accuracy, pgd
 from auglabel.data.embedded import load_embedded
 from auglabel.data.source import InMemory, Source
@@ -86,6 +86,38 @@ def test_the_number_of_bins_reaches_every_metric_that_has_bins():
     probs = logits_of(nearest_mean(), test).double().softmax(dim=1)
     for name in ("ece", "debiased_ece", "max_ce", "equal_mass_ece", "classwise_ece"):
         assert values(row)[name] == pytest.approx(getattr(metrics, name)(probs, test.labels, bins=4))
+
+
+def test_the_temperature_of_augmented_images_is_that_of_views_drawn_with_the_same_generator():
+    test, validation = parts()
+    model, augment = nearest_mean(), RandAug()
+    found = evaluate(model, test, validation, [CLEAN], seed=4, augment=augment, **QUICK)
+    logits = []
+    for number, block in enumerate(torch.arange(len(validation)).split(250)):  # a generator per block
+        generator = generator_for(4, "augmented/None", number)
+        images, labels = validation.images[block].float() / 255, validation.labels[block]
+        with torch.no_grad():
+            logits.append(model(augment(images, labels, model, generator=generator).images))
+    by_hand = TemperatureScaling().fit(torch.cat(logits), validation.labels)
+    assert found.temperature == float(by_hand.temperature)
+    assert "The temperature was fitted on augmented validation images." in found.notes
+    clean = evaluate(model, test, validation, [CLEAN], seed=4, **QUICK)
+    assert clean.temperature != found.temperature
+    assert clean.rows[0].figures["ece"].value == found.rows[0].figures["ece"].value
+    (scaled,) = (row.scaled["nll"].value for row in found.rows)
+    assert scaled == pytest.approx(
+        log_loss(test.labels, by_hand(logits_of(model, test).double()).softmax(dim=1).numpy())
+    )
+
+
+def test_the_temperature_of_augmented_images_comes_from_validation_images_alone():
+    test, validation = parts()
+    half = InMemory(test.images[:250], test.labels[:250])
+    whole, less = (
+        evaluate(nearest_mean(), some, validation, [CLEAN], augment=RandAug(), **QUICK)
+        for some in (test, half)
+    )
+    assert whole.temperature == less.temperature
 
 
 def test_intervals_hold_their_value_and_are_as_wide_as_accuracy_is_uncertain():

@@ -97,6 +97,24 @@ def test_a_run_is_measured_with_the_weights_asked_for(run, which, capsys):
     assert f"wrote {run / 'eval' / name}.json and .csv" in printed
 
 
+def test_the_temperature_may_be_fitted_on_images_augmented_as_in_training(run, capsys):
+    assert cli.main(["eval", str(run), "--resamples", "0"]) == 0
+    assert cli.main(["eval", str(run), "--resamples", "0", "--temperature", "augmented"]) == 0
+    clean, augmented = (results(run / "eval", name) for name in ("clean", "clean-temperature_augmented"))
+    assert clean["temperature"] != augmented["temperature"]
+    assert clean["rows"][0]["figures"] == augmented["rows"][0]["figures"]
+    assert clean["rows"][0]["scaled"] != augmented["rows"][0]["scaled"]
+    assert "fitted on augmented validation images" in " ".join(augmented["notes"])
+    assert "fitted on augmented validation images" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_temperature_of_augmented_images_needs_a_run(run, capsys):
+    words = ["--model", "small", "--weights", run / "model.safetensors", "--data", "embedded"]
+    told = complaint(capsys, *words, "--temperature", "augmented")
+    assert "--temperature augmented goes with a run" in told
+    assert "must be one of 'clean', 'augmented'" in complaint(capsys, run, "--temperature", "hot")
+
+
 def test_several_conditions_of_a_run_in_one_table(run, tmp_path, monkeypatch, capsys):
     (tmp_path / "weather.py").write_text(
         "def fog(images, severity, generator):\n    return images / severity\n"

@@ -25,7 +25,8 @@ ROOT = {
 
 
 def words_for(name):
-    return ROOT.get(name.removeprefix("cpu-"), [])
+    data = name.rpartition("/")[2].removeprefix("cpu-").partition("-")[0]
+    return ROOT.get(data, [])
 
 
 @pytest.mark.parametrize("name", recipe_names())
@@ -208,6 +209,72 @@ def test_a_mistake_in_a_recipe_is_named_with_its_line(written, text, complaint):
     with pytest.raises(ValueError, match=complaint) as caught:
         read_recipe(written(text))
     assert "\n" not in str(caught.value)
+
+
+def test_a_file_lies_on_top_of_its_base_and_flags_on_both(written, tmp_path):
+    (tmp_path / "below.yaml").write_text(
+        "base: embedded\nepochs: 7\nbatch_size: 9\nregimes: {mixup_autolabel: {labels: {alpha: 0.7}}}\n"
+    )
+    path = written("base: below.yaml\nbatch_size: 11\nlabels: {alpha: 0.3}\n")
+    recipe = read_recipe(path, ["--seed=5"])
+    training = recipe.training
+    assert (training.seed, training.batch_size, training.epochs) == (5, 11, 7)  # flag, file, its base
+    assert recipe.split["train"] == 1000  # the base of that
+    assert recipe.labels == ("autolabel", {"alpha": 0.3})
+    assert recipe.augment.name == "randaug"
+    regime = read_recipe(path, ["--regime=mixup_autolabel"])
+    assert (regime.augment.name, regime.labels.options) == ("mixup", {"alpha": 0.7})
+
+
+def test_a_file_that_changes_nothing_is_its_base(written):
+    assert read_recipe(written("base: embedded\n")) == read_recipe("embedded")
+
+
+def test_a_regime_on_top_of_a_base_forgets_the_options_of_the_bases_own(written):
+    recipe = read_recipe(written("base: embedded\nregime: augmix_ls\nlabels: {rho: 0.2}\n"))
+    assert (recipe.augment.name, recipe.labels) == ("augmix", ("label_smoothing", {"rho": 0.2}))
+
+
+def test_a_base_is_looked_for_beside_the_file_that_names_it(written, tmp_path, monkeypatch):
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "upper.yaml").write_text("base: ../mine.yaml\n")
+    written("base: embedded\nepochs: 3\n")
+    monkeypatch.chdir("/")
+    assert read_recipe(str(tmp_path / "deep" / "upper.yaml")).training.epochs == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("epochs: 3\nbase: embeded\n", r'mine.yaml, line 2: there is no recipe "embeded".*"embedded"'),
+        ("base: none.yaml\n", r"mine.yaml, line 1: there is no file .*none.yaml"),
+        ("base: 3\n", r"mine.yaml, line 1: base must name a recipe, but 3 came"),
+        ("base: [embedded]\n", r"mine.yaml, line 1: base must name a recipe, but \['embedded'\] came"),
+        ("base: mine.yaml\n", r"mine.yaml, line 1: mine.yaml has this very recipe as its base"),
+        ("base: other.yaml\n", r"other.yaml, line 2: mine.yaml has this very recipe as its base"),
+        ("base: wrong.yaml\n", r'wrong.yaml, line 1: there is no option "epoch"'),
+    ],
+)
+def test_a_base_that_cannot_be_used_is_named_with_its_line(written, tmp_path, text, complaint):
+    (tmp_path / "other.yaml").write_text("epochs: 3\nbase: mine.yaml\n")
+    (tmp_path / "wrong.yaml").write_text("epoch: 3\n")
+    with pytest.raises(RecipeError, match=complaint) as caught:
+        read_recipe(written(text))
+    assert "\n" not in str(caught.value)
+
+
+def test_an_option_is_changed_as_the_recipe_with_it_would_be_read():
+    recipe = read_recipe("embedded")
+    for key, value in {
+        "seed": 3,
+        "labels.alpha": 0.5,
+        "split.train": 77,
+        "prepare.flip": True,
+        "optimizer.momentum": 0.8,
+        "schedule.warmup": 0.2,
+    }.items():
+        assert recipe.changed(key, value) == read_recipe("embedded", [f"--{key}={value}".lower()])
+    assert recipe == read_recipe("embedded")
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,11 @@ VERBS = {
     "demo": "train and compare on the embedded images, about two minutes",
     "train": "train a recipe, or go on with a run",
     "eval": "measure a run, or any network, on clean, attacked or corrupted images",
+    "sweep": "train a recipe with many values of its options and seeds, and choose; go on with a sweep",
     "corrupt": "write corrupted copies of a data set's test images, as CIFAR-C and ImageNet-C have them",
     "preview": "a picture of every bucket of an augmentation, with its learned confidence",
     "inspect": "the learned confidence per bucket, epoch by epoch",
+    "reproduce": "a table or figure of the paper, ours beside theirs: table2, figure5, ..., all",
     "list": "what names there are: recipes, data, models, augmentations, labels, ...",
 }
 
@@ -50,7 +52,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def usage() -> str:
-    listed = "\n".join(f"  {verb:8} {what}" for verb, what in VERBS.items())
+    listed = "\n".join(f"  {verb:9} {what}" for verb, what in VERBS.items())
     return (
         "usage: auglabel COMMAND ...\n\nWhat label should an augmented image carry? AutoLabel learns it.\n\n"
         f"{listed}\n\nauglabel COMMAND --help says more; auglabel --version says which this is."

@@ -30,6 +30,7 @@ from auglabel.data.huggingface import huggingface
 from auglabel.data.npz import npz
 from auglabel.data.source import DataSet
 from auglabel.distance import DistanceGrid
+from auglabel.lab.variants import AutoLabelVariant
 from auglabel.labels import CCAT, FixedTable, LabelPolicy, LabelSmoothing, MixupLabels, OneHot
 from auglabel.losses import jensen_shannon, trades
 from auglabel.tablefile import load_table
@@ -63,6 +64,7 @@ LABELS: dict[str, Callable[..., LabelPolicy]] = {
     "ccat": CCAT,
     "mixup": MixupLabels,
     "table": fixed_table,
+    "autolabel_variant": AutoLabelVariant,
 }
 
 

@@ -1,8 +1,9 @@
 """Read a recipe: YAML and flags, checked against the signatures of what they name.
 
 A section such as `augment: {name: augmix, max_depth: 2}` names an entry of the catalogue and gives its
-constructor's arguments; there is no second list of options. Later layers win: the file, then the flags,
-and in each a regime first. Naming another entry forgets the options of the one before.
+constructor's arguments; there is no second list of options. Later layers win: the recipe that the file
+names as its `base`, the file, then the flags, and in each a regime first. Naming another entry forgets the
+options of the one before.
 """
 
 from __future__ import annotations
@@ -54,12 +55,32 @@ def _draft(name: str | None, words: Sequence[str], typed: Sequence[str] = ()) ->
     flags = [Setting(key, value, f"--{key}: ") for key, value in pairs(words)]
     draft = _Draft({*typed, *(value for key, value, _ in flags if key in ("model", "model.name"))})
     if name is not None:
-        path = recipe_path(name)
-        lines, found = read_yaml(path)
-        draft.regimes = _own_regimes(found.pop("regimes", {}), lines)
-        draft.take([Setting(key, value, lines.place(key)) for key, value in flat(found).items()])
+        _take_file(draft, recipe_path(name), ())
     draft.take(flags)
     return draft
+
+
+def _take_file(draft: _Draft, path: Path, after: tuple[Path, ...]) -> None:
+    """The settings of a file, on top of those of the recipe that it names as its `base`."""
+    lines, found = read_yaml(path)
+    if (base := found.pop("base", None)) is not None:
+        place = lines.place("base")
+        if not isinstance(base, str):
+            raise RecipeError(f"{place}base must name a recipe, but {base!r} came.")
+        below = path.parent / base if base.endswith((".yaml", ".yml")) else recipe_path(base, place)
+        if not below.is_file():
+            raise RecipeError(f"{place}there is no file {below}.")
+        if not below.is_file():
+            raise RecipeError(f"{place}there is no file {below}.")
+        if below.resolve() in (path.resolve(), *after):
+            raise RecipeError(f"{place}{base} has this very recipe as its base.")
+        _take_file(draft, below, (path.resolve(), *after))
+    own = _own_regimes(found.pop("regimes", {}), lines)
+    for name, settings in own.items():
+        draft.regimes[name] = [*draft.regimes.get(name, []), *settings]
+    if "regime" not in found:  # then the base's, which this file may change
+        draft.take(own.get(draft.regime, []))
+    draft.take([Setting(key, value, lines.place(key)) for key, value in flat(found).items()])
 
 
 def _own_regimes(found: Any, lines: Lines) -> dict[str, list[Setting]]:
@@ -77,8 +98,8 @@ def _own_regimes(found: Any, lines: Lines) -> dict[str, list[Setting]]:
     return own
 
 
-def recipe_path(name: str) -> Path:
-    """The file meant by a path or by the name of a built-in recipe."""
+def recipe_path(name: str, place: str = "") -> Path:
+    """The file meant by a path or by the name of a built-in recipe; a complaint begins with `place`."""
     path = Path(name)
     if path.suffix in (".yaml", ".yml"):
         return path
@@ -89,13 +110,17 @@ def recipe_path(name: str) -> Path:
         return RECIPES / f"{name}.yaml"
     near = difflib.get_close_matches(name, built_in, n=1)
     hint = f' Did you mean "{near[0]}"?' if near else ""
+    usual = [each for each in built_in if "/" not in each]
     raise RecipeError(
-        f'there is no recipe "{name}". Give a .yaml file, or one of: {", ".join(built_in)}.{hint}'
+        f'{place}there is no recipe "{name}". Give a .yaml file, or one of: {", ".join(usual)}, '
+        f"or a published row's, which auglabel list recipes shows.{hint}"
     )
 
 
 def recipe_names() -> list[str]:
-    return sorted(path.stem for path in RECIPES.glob("*.yaml"))
+    """The built-in ones; those in a folder have its name before theirs."""
+    paths = (path.relative_to(RECIPES) for path in RECIPES.rglob("*.yaml"))
+    return sorted((path.with_suffix("").as_posix() for path in paths), key=lambda name: ("/" in name, name))
 
 
 class Setting(NamedTuple):
@@ -111,7 +136,8 @@ class _Draft:
 
     def __init__(self, typed: set[str]) -> None:
         self.typed = typed  # modules that the user has named
-        self.regimes: dict[str, list[Setting]] = {}  # what the file changes in them
+        self.regimes: dict[str, list[Setting]] = {}  # what files change in them
+        self.regime = ""  # the last one chosen
         self.names = {section: menu.default for section, menu in MENUS.items()}
         self.settings: list[Setting] = []
         self.origins: dict[str, str] = {}  # of sections' names
@@ -122,7 +148,8 @@ class _Draft:
             if setting.key == "regime":
                 self.settings = [s for s in self.settings if not s.key.startswith(("augment.", "labels."))]
                 self.take(_settings_of_regime(setting))
-                self.take(self.regimes.get(str(setting.value), []))
+                self.regime = str(setting.value)
+                self.take(self.regimes.get(self.regime, []))
         for key, value, origin in layer:
             section = key.removesuffix(".name")
             if section in MENUS:

@@ -10,9 +10,10 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Generator, Tensor, nn
 
 from auglabel import metrics
+from auglabel.augment.base import Augmentation
 from auglabel.calibration import Calibration
 from auglabel.checks import require_whole
 from auglabel.data.source import DataSet, Source
@@ -85,12 +86,14 @@ def evaluate(
     bins: int = 15,
     workers: int = 0,
     data: DataSet | None = None,
+    augment: Augmentation | None = None,
     told: Callable[[str], None] = lambda line: None,
 ) -> Evaluation:
     """Measure `model`, whose device is used, on each condition of the test images.
 
     `images` takes that many of them, drawn once and the same for every condition. The temperature comes
-    from the clean validation images alone. `data` is what copies on disk are held against.
+    from the validation images alone: clean, or a view of each by `augment`. `data` is what copies on disk
+    are held against.
 
     Random numbers come from the seed and the condition, in blocks of 250 rows: `batch_size`, how many images
     the network sees at once, changes none of what a corruption draws. An attack asks the network, so it goes
@@ -105,7 +108,7 @@ def evaluate(
     chosen = torch.arange(len(test))
     if images is not None and images < len(test):
         chosen = torch.randperm(len(test), generator=generator_for(seed, "images"))[:images].sort().values
-    scaling, notes = _fit(model, validation, seed, batch_size, workers)
+    scaling, notes = _fit(model, validation, augment, seed, batch_size, workers)
     measured = []
     for condition in rows:
         told(f"{condition.on}{'' if condition.severity is None else f', severity {condition.severity}'}")
@@ -125,16 +128,31 @@ def evaluate(
 
 
 def _fit(
-    model: nn.Module, validation: Source, seed: int, batch_size: int, workers: int
+    model: nn.Module,
+    validation: Source,
+    augment: Augmentation | None,
+    seed: int,
+    batch_size: int,
+    workers: int,
 ) -> tuple[TemperatureScaling | None, list[str]]:
     if len(validation) == 0:
         return None, ["There are no validation images, so no temperature was fitted."]
-    clean = Condition("clean", as_it_is)
-    logits = predict(model, validation, torch.arange(len(validation)), clean, seed, batch_size, workers)
+    condition = Condition("clean", as_it_is)
+    notes: list[str] = []
+    if augment is not None:
+        condition = Condition("augmented", partial(_augmented, augment), attacks=True)
+        notes = ["The temperature was fitted on augmented validation images."]
+    logits = predict(model, validation, torch.arange(len(validation)), condition, seed, batch_size, workers)
     try:
-        return TemperatureScaling().fit(logits, validation.labels), []
+        return TemperatureScaling().fit(logits, validation.labels), notes
     except ValueError as error:
         return None, [f"No temperature was fitted: {error}"]
+
+
+def _augmented(
+    augment: Augmentation, model: nn.Module, images: Tensor, labels: Tensor, generator: Generator
+) -> Tensor:
+    return augment(images, labels, model, generator=generator).images
 
 
 def predict(

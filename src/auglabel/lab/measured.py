@@ -12,6 +12,7 @@ from rich.console import Console
 from torch import Tensor, nn
 
 from auglabel import __version__
+from auglabel.augment.base import Augmentation
 from auglabel.checks import require_whole
 from auglabel.data.source import DataSet
 from auglabel.data.split import Parts
@@ -44,6 +45,8 @@ class Measured:
     """how many test images to use; all of them if not given"""
     resamples: int = 1000
     """of the bootstrap; 0 for no intervals"""
+    temperature: Literal["clean", "augmented"] = "clean"
+    """which validation images it is fitted on; augmented: by the run's own augmentation"""
     batch_size: int = 250
     """images at a time"""
     workers: int = 0
@@ -86,6 +89,7 @@ class Asked(NamedTuple):
             words += [f"{key}_{_in_a_name(value)}" for key, value in given.items() if value != usual[key]]
         words += [f"epsilon{self.attack.epsilon:g}"] if self.attacks else []
         words += [] if self.how.images is None else [f"{self.how.images}images"]
+        words += [] if self.how.temperature == "clean" else [f"temperature_{self.how.temperature}"]
         return "-".join([*words, *(["best"] if self.how.checkpoint == "best" else [])])
 
 
@@ -100,7 +104,7 @@ def _in_a_name(value: object) -> str:
     return "+".join(str(part).replace(",", "+").replace(" ", "") for part in parts)
 
 
-def evaluate_run(run: Run, asked: Asked, words: Sequence[str]) -> None:
+def evaluate_run(run: Run, asked: Asked, words: Sequence[str]) -> dict[str, Any]:
     """Measure a run's last or best weights on its test images; results go into the run."""
     how = asked.how
     if how.weights is not None:
@@ -115,7 +119,7 @@ def evaluate_run(run: Run, asked: Asked, words: Sequence[str]) -> None:
     _load(model, weights, str(run.path))
     out = Path(how.out) if how.out else run.path / "eval"
     known = overlaps(_operations(recipe), asked.corrupted)
-    _measure(model, recipe, data, parts, asked, {"run": str(run.path), **about}, out, known)
+    return _measure(model, recipe, data, parts, asked, {"run": str(run.path), **about}, out, known)
 
 
 def run_weights(run: Run, which: str = "last") -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -128,15 +132,20 @@ def run_weights(run: Run, which: str = "last") -> tuple[dict[str, Tensor], dict[
     return average or part_of(checkpoint.tensors, "model"), about | {"averaged": bool(average)}
 
 
+def _augmentation(recipe: Recipe) -> Augmentation:
+    return AUGMENTATIONS[recipe.augment.name](**recipe.augment.options)
+
+
 def _operations(recipe: Recipe) -> Sequence[str]:
     """Of the augmentation that a run trained with, if it has any."""
-    augmentation = AUGMENTATIONS[recipe.augment.name](**recipe.augment.options)
-    return getattr(augmentation, "operations", ())
+    return getattr(_augmentation(recipe), "operations", ())
 
 
-def evaluate_network(recipe: Recipe, asked: Asked) -> None:
+def evaluate_network(recipe: Recipe, asked: Asked) -> dict[str, Any]:
     """Measure a network that no run here trained."""
     how = asked.how
+    if how.temperature != "clean":
+        raise ValueError("--temperature augmented goes with a run, which has an augmentation.")
     assert how.weights is not None
     weights = load_weights(Path(how.weights))
     data, parts = data_for(recipe)
@@ -144,7 +153,7 @@ def evaluate_network(recipe: Recipe, asked: Asked) -> None:
     _load(model, weights, how.weights)
     about = {"model": recipe.model.name, "weights": how.weights}
     doubts = _doubts(recipe, data, len(parts.validation) > 0)
-    _measure(model, recipe, data, parts, asked, about, Path(how.out or "eval"), doubts)
+    return _measure(model, recipe, data, parts, asked, about, Path(how.out or "eval"), doubts)
 
 
 def _measure(
@@ -156,7 +165,8 @@ def _measure(
     about: dict[str, Any],
     out: Path,
     notes: Sequence[str],
-) -> None:
+) -> dict[str, Any]:
+    """Print the evaluation and write it into `out`; what is written."""
     how = asked.how
     console = Console(highlight=False, emoji=False)
     out.mkdir(parents=True, exist_ok=True)
@@ -175,6 +185,7 @@ def _measure(
             bins=recipe.calibrate.bins,
             workers=how.workers,
             data=data,
+            augment=_augmentation(recipe) if how.temperature == "augmented" else None,
             told=lambda line: status.update(f"measuring {line}"),
         )
     evaluation.notes.extend(notes)
@@ -197,9 +208,11 @@ def _measure(
     for note in evaluation.notes:
         console.print(note, markup=False)
     name = asked.file_name
-    write_json(out / f"{name}.json", as_json(evaluation, about))
+    found = as_json(evaluation, about)
+    write_json(out / f"{name}.json", found)
     write_text(out / f"{name}.csv", as_csv(evaluation))
     console.print(f"wrote {out / name}.json and .csv", markup=False, soft_wrap=True)
+    return found
 
 
 def _doubts(recipe: Recipe, data: DataSet, scaled: bool) -> list[str]:

@@ -1,12 +1,18 @@
-"""What options a recipe has: those of the signatures that its sections name, read by jsonargparse."""
+"""What options a recipe has: those of the signatures that its sections name, read by jsonargparse.
+
+A verb's own flags are read the same way: the fields of a dataclass.
+"""
 
 from __future__ import annotations
 
+import functools
 import inspect
 import re
+from argparse import ArgumentError
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import yaml
 from jsonargparse import ArgumentParser, set_parsing_settings
@@ -20,6 +26,8 @@ from auglabel.lab.schedules import SCHEDULES
 from auglabel.models.by_name import model_function
 
 set_parsing_settings(docstring_parse_attribute_docstrings=True)
+
+Flags = TypeVar("Flags")
 
 
 class RecipeError(ValueError):
@@ -56,6 +64,18 @@ GIVEN_TO_PLAIN: dict[str, set[str | int]] = {"split": {"data", "generator"}}
 
 def parser_for(names: Mapping[str, str]) -> ArgumentParser:
     """A parser of every option, with these entries in the sections that name one."""
+    if any(":" in name for name in names.values()):  # a function of the user's may change
+        return _parser(names)
+    return _kept(tuple(sorted(names.items())))
+
+
+@functools.lru_cache(maxsize=64)
+def _kept(names: tuple[tuple[str, str], ...]) -> ArgumentParser:
+    """Making one takes a tenth of a second, most of it to read docstrings."""
+    return _parser(dict(names))
+
+
+def _parser(names: Mapping[str, str]) -> ArgumentParser:
     parser = ArgumentParser(exit_on_error=False, add_help=False)
     parser.add_class_arguments(Training)
     for section, menu in MENUS.items():
@@ -117,3 +137,27 @@ def pairs(words: Sequence[str]) -> list[tuple[str, str]]:
             value = rest.pop(0) if rest and not rest[0].startswith("--") else "true"
         found.append((key.replace("-", "_"), value))
     return found
+
+
+def flags(kind: type[Flags], words: list[str]) -> tuple[Flags, list[str]]:
+    """A verb's own flags out of `words`, and the words that are left."""
+    names = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+    given = pairs(words)
+    parser = ArgumentParser(exit_on_error=False, add_help=False)
+    parser.add_class_arguments(kind)
+    own = [(key, _listed(kind, key, value)) for key, value in given if key in names]
+    try:
+        found = parser.parse_args([f"--{key}={value}" for key, value in own])
+    except ArgumentError as error:
+        raise RecipeError(explained(str(error), lambda key: f"--{key}: ")) from None
+    rest = [word for key, value in given if key not in names for word in (f"--{key}={value}",)]
+    try:
+        return kind(**found.as_dict()), rest
+    except (ValueError, TypeError) as error:
+        raise RecipeError(f"--{error}" if str(error).startswith(tuple(names)) else str(error)) from None
+
+
+def _listed(kind: type, key: str, value: str) -> str:
+    """a,b for a flag that takes several, as [a,b]."""
+    several = isinstance(getattr(kind, key, None), tuple)
+    return f"[{value}]" if several and not value.startswith("[") else value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, NamedTuple
 
 import yaml
@@ -143,6 +143,16 @@ class Recipe:
 
     def as_yaml(self) -> str:
         return str(yaml.safe_dump(self.as_dict(), sort_keys=False, default_flow_style=None, width=110))
+
+    def changed(self, key: str, value: Any) -> Recipe:
+        """With another value of `section.option`, of the right type; its entry's constructor is not asked."""
+        section, _, option = key.rpartition(".")
+        part = getattr(self, section or "training")
+        if isinstance(part, Choice):
+            part = part._replace(options={**part.options, option: value})
+        else:
+            part = {**part, option: value} if isinstance(part, dict) else replace(part, **{option: value})
+        return replace(self, **{section or "training": part})
 
     def differences(self, other: Recipe) -> list[str]:
         """What `other` has otherwise, as "labels.alpha: 0.01, not 0.02"; where data lies does not count."""

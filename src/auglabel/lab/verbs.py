@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentError
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from jsonargparse import ArgumentParser
 from rich.console import Console
@@ -19,13 +18,16 @@ from auglabel.lab.conditions import Attack
 from auglabel.lab.copies import Copies, corrupt_data
 from auglabel.lab.corrupted import Corruptions
 from auglabel.lab.measured import Measured, asked_for, evaluate_network, evaluate_run
+from auglabel.lab.options import flags
+from auglabel.lab.paper.reproduce import Reproduce
+from auglabel.lab.paper.study import NAMES
 from auglabel.lab.recipe import Recipe
 from auglabel.lab.rundir import Run
 from auglabel.lab.schedules import SCHEDULES
+from auglabel.lab.sweep import Crew
+from auglabel.lab.swept import Sweep, sweep_recipe
 from auglabel.lab.train import How
 from auglabel.models.by_name import MODELS
-
-Flags = TypeVar("Flags")
 
 
 @dataclass(frozen=True)
@@ -101,22 +103,21 @@ def _recipe(name: str | None, words: list[str], begun: str | None) -> Recipe:
     return draft.read_recipe(name, words)
 
 
-def evaluate(words: list[str]) -> None:
+def evaluate(words: list[str]) -> dict[str, Any]:
     name, rest = _named(words)
     how, rest = flags(Measured, rest)
     attack, rest = flags(Attack, rest)
     corruptions, rest = flags(Corruptions, rest)
     asked = asked_for(how, attack, corruptions)
     if name is not None and Run(Path(name)).exists():
-        evaluate_run(Run(Path(name)), asked, rest)
-    elif name is not None:
+        return evaluate_run(Run(Path(name)), asked, rest)
+    if name is not None:
         raise FileNotFoundError(f"{name} is not a run: it has no recipe.yaml.")
-    elif how.weights is None:
+    if how.weights is None:
         raise ValueError(
             "what to measure? Give a run, or --model NAME --weights FILE.safetensors and --data."
         )
-    else:
-        evaluate_network(draft.read_recipe(None, rest), asked)
+    return evaluate_network(draft.read_recipe(None, rest), asked)
 
 
 def corrupt(words: list[str]) -> None:
@@ -159,6 +160,27 @@ def demo(words: list[str]) -> None:
     show(asked.seeds, asked.epochs)
 
 
+def reproduce(words: list[str]) -> int:
+    from auglabel.lab.paper.reproduce import reproduce as reproduce_name
+
+    name, rest = _named(words)
+    if name is None:
+        raise ValueError(f"which table or figure? auglabel reproduce NAME, of {', '.join(NAMES)}, or all.")
+    how, rest = flags(Reproduce, rest)
+    crew, rest = flags(Crew, rest)
+    _nothing_left(rest)
+    return reproduce_name(name, how, crew, Console(highlight=False, emoji=False))
+
+
+def sweep(words: list[str]) -> None:
+    name, rest = _named(words)
+    if name is None:
+        raise ValueError("which recipe? It comes first: auglabel sweep embedded --over alpha=0.02,0.05.")
+    asked, rest = flags(Sweep, rest)
+    crew, rest = flags(Crew, rest)
+    sweep_recipe(name, rest, asked, crew)
+
+
 def list_names(words: list[str]) -> None:
     name, rest = _named(words)
     _nothing_left(rest)
@@ -181,22 +203,26 @@ LISTS: dict[str, Callable[[], list[str]]] = {
     "suites": lambda: list(SUITES),
 }
 
-VERBS: dict[str, Callable[[list[str]], int | None]] = {
+VERBS: dict[str, Callable[[list[str]], object]] = {  # an exit code, if a whole number
     "demo": demo,
     "train": train,
     "eval": evaluate,
+    "sweep": sweep,
     "corrupt": corrupt,
     "preview": preview,
     "inspect": inspect,
+    "reproduce": reproduce,
     "list": list_names,
 }
 FLAGS: dict[str, tuple[str, list[type]]] = {
     "demo": ("", [DemoFlags]),
     "train": ("[RECIPE]", [Where, How]),
     "eval": ("RUN", [Measured, Attack, Corruptions]),
+    "sweep": ("RECIPE", [Sweep, Crew]),
     "corrupt": ("DATA OUT [--data.root DIR]", [Copies]),
     "preview": ("[RECIPE or RUN]", [Shown]),
     "inspect": ("RUN", [Shown]),
+    "reproduce": ("NAME", [Reproduce, Crew]),
     "list": (f"[{' | '.join(LISTS)}]", []),
 }
 
@@ -209,7 +235,7 @@ def help_for(verb: str, words: Sequence[str]) -> str:
         parser.add_class_arguments(kind)
     usage = f"usage: auglabel {verb} {what}".rstrip() + (" [--option value ...]" if kinds else "")
     text = f"{usage}\n\n{options.without_files(parser.format_help())}"
-    if verb not in ("train", "preview"):
+    if verb not in ("train", "sweep", "preview"):
         return text
     name, rest = _named(list(words))
     for kind in kinds:
@@ -218,32 +244,6 @@ def help_for(verb: str, words: Sequence[str]) -> str:
         "Options of the recipe; each may stand in its file too. --regime NAME sets augment, labels and loss."
     )
     return f"{text}\n{about}\n\n{draft.help_text(name, rest)}"
-
-
-def flags(kind: type[Flags], words: list[str]) -> tuple[Flags, list[str]]:
-    """A verb's own flags out of `words`, and the words that are left."""
-    names = {field.name for field in fields(kind)}  # type: ignore[arg-type]
-    pairs = options.pairs(words)
-    parser = ArgumentParser(exit_on_error=False, add_help=False)
-    parser.add_class_arguments(kind)
-    own = [(key, _listed(kind, key, value)) for key, value in pairs if key in names]
-    try:
-        found = parser.parse_args([f"--{key}={value}" for key, value in own])
-    except ArgumentError as error:
-        raise options.RecipeError(options.explained(str(error), lambda key: f"--{key}: ")) from None
-    rest = [word for key, value in pairs if key not in names for word in (f"--{key}={value}",)]
-    try:
-        return kind(**found.as_dict()), rest
-    except (ValueError, TypeError) as error:
-        raise options.RecipeError(
-            f"--{error}" if str(error).startswith(tuple(names)) else str(error)
-        ) from None
-
-
-def _listed(kind: type, key: str, value: str) -> str:
-    """a,b for a flag that takes several, as [a,b]."""
-    several = isinstance(getattr(kind, key, None), tuple)
-    return f"[{value}]" if several and not value.startswith("[") else value
 
 
 def _named(words: list[str]) -> tuple[str | None, list[str]]:

@@ -1,0 +1,226 @@
+"""One run with its measurements, and the file that is left of it: what sweeps and tables are made of.
+
+A result is one small JSON file, named after the job and a digest of all that decides it. One that is there
+is never made again, and one of another recipe never takes its place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import shlex
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from auglabel.lab.build import data_for, model_for
+from auglabel.lab.catalogue import AUGMENTATIONS
+from auglabel.lab.checkpoint import require_fitting
+from auglabel.lab.conditions import Attack
+from auglabel.lab.corrupted import Corruptions
+from auglabel.lab.feed import batches, in_turn
+from auglabel.lab.measured import Measured, asked_for, evaluate_run, run_weights
+from auglabel.lab.memory import keep_memory
+from auglabel.lab.options import flags
+from auglabel.lab.recipe import ELSEWHERE, Choice, Recipe, flat
+from auglabel.lab.rundir import Run
+from auglabel.lab.seeding import generator_for
+from auglabel.lab.train import How, train
+from auglabel.measure import calibrate
+from auglabel.whole import write_text
+
+FORMAT = "auglabel result, version 1"
+KEPT = ("accuracy", "confidence", "ece", "debiased_ece", "nll", "brier")  # of each measured row
+
+
+@dataclass(frozen=True)
+class Job:
+    """A recipe to train, and what to measure then: the words of each `auglabel eval`.
+
+    `views` names an augmentation: calibration on the test images is then measured in each of its buckets.
+    """
+
+    name: str
+    recipe: Recipe
+    measured: tuple[str, ...] = ()
+    views: Choice | None = None
+
+    @cached_property
+    def plain(self) -> dict[str, Any]:
+        """The recipe's values, but for where its data lie."""
+        recipe = self.recipe.as_dict()
+        for key in ELSEWHERE:
+            section, _, option = key.partition(".")
+            recipe[section].pop(option, None)
+        return recipe
+
+    @cached_property
+    def digest(self) -> str:
+        """Of all that decides the result."""
+        decides = [self.plain, self.measured, self.views]
+        return hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()[:8]
+
+    @property
+    def stem(self) -> str:
+        return f"{self.name}-{self.digest}"
+
+
+@dataclass(frozen=True)
+class Results:
+    """A folder of results, and beside it one for the runs that they come from."""
+
+    path: Path
+    runs: Path = field(default_factory=lambda: Path("runs"))
+
+    def file(self, job: Job) -> Path:
+        return self.path / f"{job.stem}.json"
+
+    def run(self, job: Job) -> Run:
+        return Run(self.runs / job.stem)
+
+    def log(self, job: Job) -> Path:
+        return self.runs / f"{job.stem}.log"
+
+    def read(self, job: Job) -> dict[str, Any] | None:
+        """The result of this very job, if it is there."""
+        return read_result(self.file(job)) if self.file(job).is_file() else None
+
+    def others(self, job: Job) -> list[Path]:
+        """Results of that name by another version of its recipe, or with other measurements."""
+        named = self.path.glob(f"{job.name}-{'[0-9a-f]' * 8}.json")
+        return sorted(path for path in named if path != self.file(job))
+
+    def perform(self, job: Job) -> dict[str, Any]:
+        """Train and measure, going on where an earlier call was stopped, and leave the result behind."""
+        if (there := self.read(job)) is not None:
+            return there
+        keep_memory()
+        self.path.mkdir(parents=True, exist_ok=True)
+        self.runs.mkdir(parents=True, exist_ok=True)
+        with self.log(job).open("a", encoding="utf-8") as log, contextlib.redirect_stdout(log):
+            run = self.run(job)
+            if not run.model_file.exists():
+                train(job.recipe, run.path, How(resume=True, tracker=("none",), keep=1))
+            start = time.perf_counter()
+            evaluations = [_evaluated(run, words, _typed(job.recipe)) for words in job.measured]
+            views = _views_of(run, job) if job.views is not None else None
+            result = _result(job, run, evaluations, views, time.perf_counter() - start)
+            write_text(self.file(job), _as_text(result))
+        return result
+
+
+def read_result(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged, since it is not JSON ({error}): remove it.") from None
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        raise ValueError(f"{path} is not a result of auglabel, or of another version of it.")
+    return found
+
+
+def _as_text(result: dict[str, Any]) -> str:
+    """A line per entry: short enough to keep many, and to read."""
+    lines = [f" {json.dumps(key)}: {json.dumps(value)}" for key, value in result.items()]
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def _typed(recipe: Recipe) -> list[str]:
+    """What a run's own file does not decide: where its data lie, and that its network may be imported."""
+    plain = flat(recipe.as_dict())
+    where = [f"--{key}={plain[key]}" for key in sorted(ELSEWHERE) if plain.get(key) is not None]
+    return [*where, f"--model={recipe.model.name}"]
+
+
+def _evaluated(run: Run, words: str, typed: Sequence[str]) -> dict[str, Any]:
+    how, rest = flags(Measured, shlex.split(words))
+    attack, rest = flags(Attack, rest)
+    corruptions, rest = flags(Corruptions, rest)
+    return evaluate_run(run, asked_for(how, attack, corruptions), [*rest, *typed])
+
+
+def _views_of(run: Run, job: Job) -> dict[str, Any]:
+    """Calibration on the test images in every bucket of another augmentation than the run's own."""
+    assert job.views is not None
+    augment = AUGMENTATIONS[job.views.name](**job.views.options)
+    data, parts = data_for(job.recipe)
+    model = model_for(job.recipe, data)
+    weights, _ = run_weights(run)
+    require_fitting(model, weights, str(run.path))
+    model.load_state_dict(weights)
+    rows = in_turn(parts.test, 500, 0, 1)
+    generator = generator_for(job.recipe.training.seed, "views")
+    seen = calibrate(model, augment, batches(parts.test, rows), generator=generator)
+    levels = list(augment.grid.levels)
+    return {
+        kind: {"count": count.tolist(), "accuracy": _short(accuracy), "ece": _short(ece)}
+        for kind, count, accuracy, ece in zip(
+            augment.grid.kinds,
+            seen.count.long().split(levels),
+            seen.accuracy.split(levels),
+            seen.ece.split(levels),
+            strict=True,
+        )
+    }
+
+
+def _short(values: torch.Tensor) -> list[float]:
+    return [round(value, 5) for value in values.tolist()]
+
+
+def _result(
+    job: Job, run: Run, evaluations: list[dict[str, Any]], views: dict[str, Any] | None, measuring: float
+) -> dict[str, Any]:
+    facts, metrics = run.facts(), run.metrics()
+    images = facts["data"]["images"]["train"]
+    table = json.loads(run.table_file.read_text(encoding="utf-8")) if run.table_file.exists() else None
+    return {
+        "format": FORMAT,
+        "name": job.name,
+        "digest": job.digest,
+        "recipe": job.plain,
+        "measured": list(job.measured),
+        "versions": facts["versions"],
+        "seed": facts["seed"],
+        "parameters": facts["parameters"],
+        "data": {key: facts["data"][key] for key in ("name", "checksum", "images")},
+        "seconds": {"training": round(_seconds(metrics, images), 1), "measuring": round(measuring, 1)},
+        "validation": metrics[-1].get("validation"),
+        "labels": None if table is None else table["confidence"],
+        "evaluations": [
+            {
+                "words": words,
+                "temperature": found["temperature"],
+                "notes": found["notes"],
+                "columns": ["on", "severity", "count", *KEPT, *(f"scaled_{name}" for name in KEPT)],
+                "rows": list(_rows(found["rows"])),
+            }
+            for words, found in zip(job.measured, evaluations, strict=True)
+        ],
+        "views": views,
+    }
+
+
+def _rows(rows: Sequence[dict[str, Any]]) -> Iterator[list[Any]]:
+    for row in rows:
+        plain = [_rounded(row["figures"][name]["value"]) for name in KEPT]
+        scaled = [_rounded(row["scaled"][name]["value"]) if row["scaled"] else None for name in KEPT]
+        yield [row["on"], row["severity"], row["count"], *plain, *scaled]
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 6)
+
+
+def _seconds(metrics: Sequence[dict[str, Any]], images: int) -> float:
+    """Of training on `images`, calibration and validation, over all epochs."""
+    seconds = 0.0
+    for epoch in metrics:
+        seconds += images / epoch["images_per_second"] + sum(epoch["seconds"].values())
+    return seconds

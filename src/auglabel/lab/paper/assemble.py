@@ -1,0 +1,161 @@
+"""Write tables, figures and verdicts from the results that are there."""
+
+from __future__ import annotations
+
+import csv
+import io
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+
+from auglabel.augment.augmix import AugMix
+from auglabel.data.embedded import embedded
+from auglabel.lab.files import write_json
+from auglabel.lab.paper.charts import write_chart, write_svg
+from auglabel.lab.paper.figures import figure
+from auglabel.lab.paper.page import Block, Page
+from auglabel.lab.paper.published import published
+from auglabel.lab.paper.readings import reading
+from auglabel.lab.paper.rows import CPU
+from auglabel.lab.paper.schematic import schematic
+from auglabel.lab.paper.study import Study
+from auglabel.lab.paper.tables import choices, table
+from auglabel.lab.paper.verdicts import Part, Verdict, claims, judge
+from auglabel.lab.preview import contact_sheet
+from auglabel.whole import write_text, write_whole
+
+FAMILIES = {"paper": "Claims of the paper", "ours": "What an expert asks beyond it"}
+SHOWN = 64  # images to choose the pictures of Figure 1 from
+
+
+def assemble(names: Sequence[str], study: Study, folder: Path, console: Console) -> None:
+    """Each of `names` as Markdown, LaTeX, CSV, JSON and a chart, and the claims that rest on them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        page = page_of(name, study)
+        drawn = _draw(page, study, folder)
+        page.write(folder, drawn)
+        console.print(page.markdown(chart=False), markup=False, soft_wrap=True)
+    if study.scale == "cpu" and len(names) > 1:
+        choices(study).write(folder, chart=False)
+        write_verdicts(study, folder, console)
+    console.print(f"wrote {', '.join(names)} into {folder}", markup=False, soft_wrap=True)
+
+
+def page_of(name: str, study: Study) -> Page:
+    if name == "figure4":
+        return Page(name, str(published()[name]["title"]), [], [], ["Drawn; no run is behind it."])
+    return figure(name, study) if name.startswith("figure") else table(name, study)
+
+
+def _draw(page: Page, study: Study, folder: Path) -> bool:
+    if page.name == "figure4":
+        write_svg(schematic(), folder / page.name)
+        return True
+    drawn = write_chart(page, folder)
+    if page.name == "figure1" and drawn:
+        _draw_views(page, folder)
+    return drawn
+
+
+def _draw_views(page: Page, folder: Path) -> None:
+    """Pictures of every AugMix bucket, out of the embedded images, with the labels learned for it."""
+    learned = [statistics.fmean(record.values) for record in page.records if record.values]
+    source = embedded().train
+    rows = torch.arange(SHOWN)
+    sheet = contact_sheet(
+        AugMix(), source.fetch(rows), source.labels[rows], embedded().classes, table=torch.tensor(learned)
+    )
+    write_whole(folder / "figure1_images.png", lambda partial: sheet.save(partial, format="PNG"))
+
+
+def write_verdicts(study: Study, folder: Path, console: Console) -> None:
+    """verdicts.md, .tex, .csv and .json: every claim, its intervals and what became of it."""
+    rows = {row.name: row for some in CPU.values() for row in some}
+    found = {name: study.found(row) for name, row in rows.items()}
+    values = _values(found)
+    judged = {family: judge(some, values) for family, some in claims().items()}
+    blocks = [_block(FAMILIES[family], some) for family, some in judged.items()]
+    title = "what became of each claim at CPU size"
+    notes = [
+        "Each part is a difference by seed in percent points (NLL in nats), its mean and 95 % t interval; "
+        "p is the claim's, after Holm's correction over the claims of its table. A claim holds if all its "
+        "parts do; it is reversed if one is."
+    ]
+    page = Page("verdicts", title, blocks, [], notes)
+    write_text(folder / "verdicts.md", page.markdown(chart=False))
+    write_text(folder / "verdicts.tex", page.latex())
+    write_text(folder / "verdicts.csv", _csv(judged))
+    write_json(folder / "verdicts.json", {name: [_plain(v) for v in some] for name, some in judged.items()})
+    console.print(page.markdown(chart=False), markup=False, soft_wrap=True)
+
+
+def _csv(judged: Mapping[str, Iterable[Verdict]]) -> str:
+    """One line per part of a claim."""
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(["family", "claim", "rests_on", "verdict", "p", "part", "seeds", "mean", "low", "high"])
+    for family, verdicts in judged.items():
+        for verdict in verdicts:
+            about = [family, verdict.claim, verdict.rests_on, verdict.verdict, verdict.adjusted]
+            for part in verdict.parts:
+                mean = part.mean if part.values else None
+                ends = part.interval if len(part.values) > 1 else (None, None)
+                writer.writerow([*about, part.text, len(part.values), mean, *ends])
+            if not verdict.parts:
+                writer.writerow([*about, verdict.why, 0, None, None, None])
+    return file.getvalue()
+
+
+def _values(found: Mapping[str, Mapping[int, dict[str, Any]]]) -> Any:
+    def values(row: str, metric: str) -> dict[int, float]:
+        read = {seed: reading(result, metric) for seed, result in found[row].items()}
+        return {seed: value for seed, value in read.items() if value is not None}
+
+    return values
+
+
+def _block(title: str, verdicts: Iterable[Verdict]) -> Block:
+    body = []
+    for verdict in verdicts:
+        p = "" if verdict.adjusted is None else f"{verdict.adjusted:.2g}"
+        seeds = str(min((len(part.values) for part in verdict.parts), default="") or "")
+        parts = verdict.why or "; ".join(_shown(part) for part in verdict.parts if part.values)
+        body.append([verdict.claim, verdict.rests_on, f"**{verdict.verdict}**", p, seeds, parts])
+    return Block(title, ["claim", "rests on", "verdict", "p", "seeds", "parts: mean [interval]"], body)
+
+
+def _shown(part: Part) -> str:
+    scale = 1 if "nll" in part.text or "brier" in part.text else 100
+    digits = 3 if scale == 1 else 1
+    mean = f"{part.text} = {scale * part.mean:.{digits}f}"
+    if len(part.values) < 2:
+        return mean
+    low, high = part.interval
+    return f"{mean} [{scale * low:.{digits}f}, {scale * high:.{digits}f}]"
+
+
+def _plain(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "claim": verdict.claim,
+        "rests_on": verdict.rests_on,
+        "verdict": verdict.verdict,
+        "p": verdict.adjusted,
+        "why": verdict.why,
+        "parts": [
+            {
+                "text": part.text,
+                "above": part.above,
+                "seeds": part.seeds,
+                "values": part.values,
+                "mean": part.mean if part.values else None,
+                "interval": list(part.interval) if len(part.values) > 1 else None,
+                "p": part.p if len(part.values) > 1 else None,
+            }
+            for part in verdict.parts
+        ],
+    }

@@ -1,0 +1,148 @@
+"""Charts of tables and figures, as SVG and PNG: points with their spread over seeds, by altair."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from auglabel.lab.paper.figures import AXES
+from auglabel.lab.paper.page import NAMES, Page, Record
+from auglabel.lab.paper.tables import DATA, DISTANCES, METRICS
+from auglabel.whole import write_text, write_whole
+
+# Told apart by all kinds of eyes (Okabe and Ito).
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+PANEL = 230  # pixels, a figure's panel
+
+
+def write_chart(page: Page, folder: Path) -> bool:
+    """NAME.svg and NAME.png; False where there is nothing to draw."""
+    alt = _altair()
+    chart = _curves(alt, page) if page.name in AXES else _dots(alt, page)
+    if page.name == "table1":
+        chart = _levels(alt)
+    if chart is None:
+        return False
+    chart = chart.configure_view(stroke="#ddd").configure(font="DejaVu Sans, Arial, sans-serif")
+    save(chart.to_json(), folder / page.name)
+    return True
+
+
+def save(spec: str, path: Path) -> None:
+    """A Vega-Lite chart as PATH.svg and PATH.png."""
+    import vl_convert
+
+    svg = vl_convert.vegalite_to_svg(spec)
+    write_svg(svg, path)
+
+
+def write_svg(svg: str, path: Path) -> None:
+    """A drawing as PATH.svg and, twice as large, PATH.png."""
+    import vl_convert
+
+    write_text(path.with_suffix(".svg"), svg)
+    png = vl_convert.svg_to_png(svg, scale=2)
+    write_whole(path.with_suffix(".png"), lambda partial: partial.write_bytes(png))
+
+
+def _altair() -> Any:
+    try:
+        import altair
+        import vl_convert  # noqa: F401
+    except ImportError as missing:
+        raise ImportError(f"charts need {missing.name}: pip install 'auglabel[report]'.") from None
+    return altair
+
+
+def _levels(alt: Any) -> Any:
+    """Table 1: how many levels each kind of each augmentation is cut into."""
+    bars = [
+        {"kind": title if len(augment.grid.kinds) == 1 else f"{title}: {kind}", "levels": levels}
+        for title, augment, *_ in DISTANCES
+        for kind, levels in zip(augment.grid.kinds, augment.grid.levels, strict=True)
+    ]
+    y = alt.Y("kind:N", sort=[bar["kind"] for bar in bars], title=None, axis=alt.Axis(labelLimit=240))
+    x = alt.X("levels:Q", title="levels of strength: buckets", axis=alt.Axis(tickMinStep=1))
+    return alt.Chart(alt.Data(values=bars)).mark_bar(color=COLOURS[0]).encode(x=x, y=y).properties(width=300)
+
+
+def _dots(alt: Any, page: Page) -> Any:
+    """A table: a panel per data set and metric, a dot per method; the paper's are hollow diamonds."""
+    metrics = METRICS.get(page.name, ())
+    records = [r for r in page.records if r.metric in metrics]
+    if not any(record.values for record in records):
+        return None
+    panels = dict.fromkeys(record.data for record in records if record.values)
+    rows = [
+        alt.hconcat(
+            *(
+                _dot_panel(alt, [r for r in records if (r.data, r.metric) == (data, m)], first=not place)
+                for place, m in enumerate(metrics)
+            )
+        )
+        for data in panels
+    ]
+    return alt.vconcat(*rows)
+
+
+def _dot_panel(alt: Any, records: Sequence[Record], first: bool) -> Any:
+    there = [record for record in records if record.values]
+    values = [_point(record) for record in there]
+    paper = [{"method": r.method, "value": r.paper} for r in there if r.paper is not None]
+    order = list(dict.fromkeys(record.method for record in records))
+    y = alt.Y("method:N", sort=order, title=None, axis=alt.Axis(labels=first, ticks=first, labelLimit=320))
+    title = f"{DATA[records[0].data]}: {NAMES[records[0].metric]}, %"
+    ours = alt.Chart(alt.Data(values=values)).encode(y=y)
+    x = alt.X("low:Q", title=title, scale=alt.Scale(zero=False))
+    layers = [
+        ours.mark_rule(color=COLOURS[0]).encode(x=x, x2="high:Q"),
+        ours.mark_point(filled=True, size=55, opacity=1, color=COLOURS[0]).encode(x="mean:Q"),
+    ]
+    if paper:
+        theirs = alt.Chart(alt.Data(values=paper)).encode(y=y, x="value:Q")
+        layers.append(theirs.mark_point(shape="diamond", size=55, color=COLOURS[1]))
+    return alt.layer(*layers).properties(width=170)
+
+
+def _point(record: Record) -> dict[str, object]:
+    spread = record.sd or 0.0
+    return {
+        "method": record.method,
+        "x": record.x,
+        "mean": 100 * record.mean,
+        "low": 100 * (record.mean - spread),
+        "high": 100 * (record.mean + spread),
+    }
+
+
+def _curves(alt: Any, page: Page) -> Any:
+    """A figure: a panel per data set and metric, a line per method, bars of the spread."""
+    there = [record for record in page.records if record.values]
+    if not there:
+        return None
+    methods = list(dict.fromkeys(record.method for record in there))
+    panels = dict.fromkeys((record.data, record.metric) for record in there)
+    charts = [
+        _curve_panel(alt, [r for r in there if (r.data, r.metric) == panel], AXES[page.name], methods)
+        for panel in panels
+    ]
+    return alt.concat(*charts, columns=2)
+
+
+def _curve_panel(alt: Any, records: Sequence[Record], axis: str, methods: Sequence[str]) -> Any:
+    places = sorted({record.x for record in records if record.x is not None})
+    title = f"{DATA[records[0].data]}: {NAMES.get(records[0].metric, records[0].metric)}, %"
+    colour = alt.Color(
+        "method:N", sort=methods, title=None, scale=alt.Scale(domain=methods, range=COLOURS[: len(methods)])
+    )
+    x = alt.X(
+        "x:Q", title=axis, axis=alt.Axis(values=places, grid=False), scale=alt.Scale(zero=False, nice=False)
+    )
+    chart = alt.Chart(alt.Data(values=[_point(record) for record in records])).encode(x=x, color=colour)
+    y = alt.Y("mean:Q", title=title, scale=alt.Scale(zero=False))
+    return alt.layer(
+        chart.mark_line().encode(y=y),
+        chart.mark_rule().encode(y="low:Q", y2="high:Q"),
+        chart.mark_point(filled=True, size=40, opacity=1).encode(y=y),
+    ).properties(width=PANEL * 1.3, height=PANEL)

@@ -1,0 +1,169 @@
+"""A table or the numbers of a figure: as Markdown, LaTeX, CSV and JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from auglabel.lab.files import write_json
+from auglabel.whole import write_text
+
+NAMES = {
+    "accuracy": "accuracy",
+    "caccuracy": "cAccuracy",
+    "ece": "ECE",
+    "cece": "cECE",
+    "debiased_ece": "debiased ECE",
+    "cdebiased_ece": "debiased cECE",
+    "nll": "NLL",
+    "cnll": "cNLL",
+    "brier": "Brier",
+    "cbrier": "cBrier",
+    "adversarial_accuracy": "adversarial accuracy",
+    "delta": "Delta",
+}
+NOT_RUN = "not run"
+
+
+@dataclass(frozen=True)
+class Record:
+    """What all runs of a row reached in one metric, as fractions, and what the paper printed, in percent."""
+
+    data: str
+    method: str
+    metric: str
+    seeds: list[int]
+    values: list[float]
+    x: float | None = None  # where on a figure's axis
+    paper: float | None = None
+    ran: bool = False  # whether there are runs, though perhaps without this metric
+
+    @property
+    def mean(self) -> float:
+        return statistics.fmean(self.values)
+
+    @property
+    def sd(self) -> float | None:
+        """Over seeds."""
+        return statistics.stdev(self.values) if len(self.values) > 1 else None
+
+    @property
+    def percent(self) -> bool:
+        return not self.metric.startswith(("nll", "cnll", "brier", "cbrier"))
+
+    def shown(self) -> str:
+        """Mean and spread over seeds; the paper's in parentheses."""
+        scale, digits = (100, 1) if self.percent else (1, 3)
+        ours = "-" if self.ran else NOT_RUN
+        if self.values:
+            ours = f"{scale * self.mean:.{digits}f}"
+            ours += "" if self.sd is None else f" ± {scale * self.sd:.{digits}f}"
+        return ours if self.paper is None else f"{ours} ({self.paper:.1f})"
+
+    def as_dict(self) -> dict[str, object]:
+        mean = self.mean if self.values else None
+        return asdict(self) | {"mean": mean, "sd": self.sd if self.values else None}
+
+
+@dataclass(frozen=True)
+class Block:
+    """One table of a page: a title, a head and rows of text."""
+
+    title: str
+    head: Sequence[str]
+    body: Sequence[Sequence[str]]
+
+    def markdown(self) -> str:
+        lines = [f"**{self.title}**", ""] if self.title else []
+        lines += [_piped(self.head), _piped(["---"] * len(self.head)), *map(_piped, self.body)]
+        return "\n".join(lines)
+
+    def latex(self) -> str:
+        lines = [rf"\begin{{tabular}}{{{'l' * len(self.head)}}}", r"\toprule"]
+        lines += [_ampersands(self.head), r"\midrule", *map(_ampersands, self.body), r"\bottomrule"]
+        return "\n".join([*lines, r"\end{tabular}"])
+
+
+@dataclass(frozen=True)
+class Page:
+    """All there is to say of one table or figure."""
+
+    name: str
+    title: str
+    blocks: Sequence[Block]
+    records: Sequence[Record]
+    notes: Sequence[str] = field(default_factory=list)
+
+    def markdown(self, chart: bool) -> str:
+        parts = [
+            f"## {self.heading}: {self.title}",
+            *([f"![{self.heading}]({self.name}.svg)"] if chart else []),
+        ]
+        parts += [block.markdown() for block in self.blocks]
+        return "\n\n".join([*parts, *self.notes]) + "\n"
+
+    @property
+    def heading(self) -> str:
+        """Table 2."""
+        word = self.name.rstrip("0123456789")
+        return f"{word.capitalize()} {self.name[len(word) :]}".strip()
+
+    def latex(self) -> str:
+        """Each block as a tabular, for booktabs."""
+        parts = [f"% {self.heading}: {self.title}", *(f"% {note}" for note in self.notes)]
+        for block in self.blocks:
+            parts += [f"% {block.title}", block.latex(), ""]
+        return "\n".join(parts)
+
+    def csv(self) -> str:
+        """One line per metric of a row and seed."""
+        file = io.StringIO()
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["data", "method", "x", "metric", "seed", "value", "paper"])
+        for record in self.records:
+            about = [record.data, record.method, record.x, record.metric]
+            paper = None if record.paper is None else round(record.paper / 100, 6)
+            for seed, value in zip(record.seeds, record.values, strict=True):
+                writer.writerow([*about, seed, round(value, 6), paper])
+            if not record.values:
+                writer.writerow([*about, None, None, paper])
+        return file.getvalue()
+
+    def write(self, folder: Path, chart: bool) -> None:
+        """NAME.md, .tex, .csv and .json."""
+        folder.mkdir(parents=True, exist_ok=True)
+        write_text(folder / f"{self.name}.md", self.markdown(chart))
+        write_text(folder / f"{self.name}.tex", self.latex())
+        write_text(folder / f"{self.name}.csv", self.csv())
+        about: Mapping[str, object] = {
+            "format": "auglabel table, version 1",
+            "name": self.name,
+            "title": self.title,
+            "records": [record.as_dict() for record in self.records],
+            "notes": list(self.notes),
+        }
+        write_json(folder / f"{self.name}.json", about)
+
+
+def _piped(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
+
+
+def _ampersands(cells: Sequence[str]) -> str:
+    return " & ".join(_escaped(cell) for cell in cells) + r" \\"
+
+
+def _escaped(text: str) -> str:
+    for plain, written in (
+        ("\\", r"\textbackslash{}"),
+        ("%", r"\%"),
+        ("&", r"\&"),
+        ("_", r"\_"),
+        ("#", r"\#"),
+    ):
+        text = text.replace(plain, written)
+    return text.replace("±", r"$\pm$").replace("<", "$<$").replace(">", "$>$")

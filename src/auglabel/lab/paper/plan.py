@@ -1,0 +1,84 @@
+"""The plan of a study, before its first test image is looked at: rows, seeds, choices, claims and cost."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from auglabel.lab.draft import recipe_path
+from auglabel.lab.forecast import core_hours
+from auglabel.lab.paper.rows import FIRST_SEED, TUNING_SEED, Row
+from auglabel.lab.paper.study import Study
+from auglabel.lab.paper.verdicts import LEVEL, claims
+from auglabel.whole import write_text
+
+RULES = {
+    "hyper-parameters": "rho and alpha have the value of lowest NLL on clean validation images after the "
+    f"last epoch of one run each with seed {TUNING_SEED}, which is not reported; every method of a table has "
+    "as many values to choose from; all else is the recipe's",
+    "seeds": f"from {FIRST_SEED} on, since those below have been looked at while the method was built; "
+    "methods share split, first weights, order and views by seed",
+    "metrics": "ECE with 15 equal-width bins; clean: all test images; corrupted: 1,000 of them, the mean "
+    "over 17 types and 5 severities; attacked: 1,000; weights of the last epoch",
+    "verdict": f"paired two-sided t interval over seeds; Holm over the claims of a family at {LEVEL}; a "
+    "claim holds if all its parts do and is reversed if one is",
+}
+Cost = tuple[int, int, float]  # runs, those of them that are there, core-hours of all
+
+
+def costs_of(study: Study, rows: Sequence[Row], told: Callable[[str], None]) -> dict[str, Cost]:
+    """What each row takes, the runs that choose its option among them."""
+    found = {}
+    for row in rows:
+        if study.scale == "paper":
+            jobs = study.jobs(row)
+            there = sum(study.results.read(job) is not None for job in jobs)
+            found[row.name] = len(jobs), there, len(jobs) * hours_in_header(row)
+            continue
+        jobs = [*(study.tuning(row).values() if not row.like else ()), *study.planned(row)]
+        there = sum(study.results.read(job) is not None for job in jobs)
+        found[row.name] = len(jobs), there, sum(core_hours(jobs, study.results, told))
+    return found
+
+
+def unit(study: Study) -> str:
+    """Of what a row costs: measured here, or by the arithmetic in the recipes' headers."""
+    return "core_hours" if study.scale == "cpu" else "gpu_hours"
+
+
+def write_plan(path: Path, study: Study, rows: Sequence[Row], costs: dict[str, Cost]) -> None:
+    """All of it as YAML, the claims in full."""
+    about = {
+        "scale": study.scale,
+        "rules": RULES,
+        unit(study): round(sum(cost for *_, cost in costs.values()), 1),
+        "rows": [_about(study, row, costs[row.name]) for row in rows],
+        "claims": claims(),
+    }
+    text = yaml.safe_dump(about, sort_keys=False, default_flow_style=None, width=110, allow_unicode=True)
+    write_text(path, text)
+
+
+def _about(study: Study, row: Row, cost: Cost) -> dict[str, Any]:
+    choice = {"chosen": row.tuned, "from": list(row.values)} if row.values else {}
+    choice |= {"chosen": row.tuned, "as_in": row.like} if row.like else {}
+    return {
+        "row": row.name,
+        "recipe": row.recipe,
+        **({"words": " ".join(row.words)} if row.words else {}),
+        "seeds": study.seeds or row.seeds,
+        **choice,
+        "measured": list(row.measured),
+        unit(study): round(cost[2], 2),
+    }
+
+
+def hours_in_header(row: Row) -> float:
+    """What the header of a paper recipe estimates for one run, of a GPU."""
+    told = re.search(r"(\d+) hours of a GPU", recipe_path(row.recipe).read_text(encoding="utf-8"))
+    assert told is not None
+    return float(told[1])

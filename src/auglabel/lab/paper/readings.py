@@ -1,0 +1,73 @@
+"""Read a metric off a result by its name.
+
+    accuracy, confidence, ece, debiased_ece, nll, brier    on clean test images
+    gap                           confidence - accuracy: above 0, over-confident
+    caccuracy, cece, cgap, ...    mean over all (corruption, severity) pairs
+    ece@3                         mean over the corruptions at severity 3; @0 is clean
+    adversarial_accuracy          under the evaluation attack
+    label_fall                    label confidence, weaker less stronger half of a kind's buckets
+    view_fall:rotate              accuracy at the lowest less that at the highest magnitude
+
+`ece T` is the same at the temperature of lowest NLL on clean validation images, `ece TA` on augmented ones.
+"""
+
+from __future__ import annotations
+
+import re
+import statistics
+from typing import Any
+
+from auglabel.corrupt import SUITES
+from auglabel.lab.job import KEPT
+
+PATTERN = re.compile(rf"(c?)({'|'.join((*KEPT, 'gap'))})(?:@(\d))?( TA?)?")
+
+
+def reading(result: dict[str, Any], metric: str) -> float | None:
+    """The metric of a result, as a fraction; None where it was not measured."""
+    if metric == "adversarial_accuracy":
+        return _mean(result, "accuracy", ("pgd",), None, "")
+    if metric == "label_fall":
+        return _label_fall(result["labels"])
+    if metric.startswith("view_fall:"):
+        return _view_fall(result["views"], metric.partition(":")[2])
+    found = PATTERN.fullmatch(metric)
+    if found is None:
+        raise ValueError(f'there is no metric "{metric}".')
+    corrupted, name, severity, temperature = found.groups()
+    on = SUITES["all"] if corrupted or severity not in (None, "0") else ("clean",)
+    at = None if severity in (None, "0") else int(severity)
+    if name == "gap":
+        sure, right = (_mean(result, each, on, at, temperature or "") for each in ("confidence", "accuracy"))
+        return None if sure is None or right is None else sure - right
+    return _mean(result, name, on, at, temperature or "")
+
+
+def _mean(
+    result: dict[str, Any], name: str, on: tuple[str, ...], severity: int | None, temperature: str
+) -> float | None:
+    values = []
+    for evaluation in result["evaluations"]:
+        if ("--temperature=augmented" in evaluation["words"]) != (temperature == " TA"):
+            continue
+        column = evaluation["columns"].index(f"scaled_{name}" if temperature else name)
+        rows = [row for row in evaluation["rows"] if row[0] in on and severity in (None, row[1])]
+        values += [row[column] for row in rows]
+    return None if not values or None in values else statistics.fmean(values)
+
+
+def _label_fall(labels: dict[str, list[float]] | None) -> float | None:
+    """Over kinds with several levels; an odd one's middle level belongs to neither half."""
+    kinds = [values for values in (labels or {}).values() if len(values) > 1]
+    falls = [
+        statistics.fmean(values[: len(values) // 2]) - statistics.fmean(values[-(len(values) // 2) :])
+        for values in kinds
+    ]
+    return statistics.fmean(falls) if falls else None
+
+
+def _view_fall(views: dict[str, Any] | None, operation: str) -> float | None:
+    if views is None or operation not in views:
+        return None
+    accuracy = views[operation]["accuracy"]
+    return float(accuracy[0] - accuracy[-1])

@@ -1,0 +1,115 @@
+"""The jobs behind tables and figures: first those that choose rho and alpha, then those that are reported."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from auglabel.lab.draft import read_recipe
+from auglabel.lab.job import Job, Results
+from auglabel.lab.paper.rows import FIRST_SEED, TUNING_SEED, Row, Scale, row_named, rows_of
+from auglabel.lab.recipe import Recipe
+
+NAMES = (
+    *(f"table{number}" for number in range(1, 7)),
+    *(f"figure{number}" for number in range(1, 8)),
+    "ablations",
+)
+WHERE = {
+    "cifar10": "the official files or folders of images; auglabel train cifar10 --data.root DIR "
+    "--data.download true fetches them",
+    "cifar100": "the official files or folders of images; auglabel train cifar100 --data.root DIR "
+    "--data.download true fetches them",
+    "imagenet": "the folder that holds train/ and val/, which its owners hand out",
+}
+
+
+MOST_SEEDS = 20  # of a row
+
+
+@dataclass(frozen=True)
+class Study:
+    """Rows at one scale, where their data lie, and the results that are there."""
+
+    scale: Scale
+    results: Results
+    roots: Mapping[str, str] = field(default_factory=dict)
+    seeds: int | None = None  # instead of each row's own number
+
+    def rows(self, names: Iterable[str]) -> list[Row]:
+        """Every row that these tables and figures rest on, once."""
+        found = {row.name: row for name in names for row in rows_of(name, self.scale)}
+        return list(found.values())
+
+    def require_data(self, rows: Sequence[Row]) -> None:
+        """The folders of all data sets that these rows train on."""
+        for name, data in ((row.name, row.data) for row in rows):
+            if data in WHERE and data not in self.roots:
+                raise ValueError(f"--{data} DIR is missing, which {name} needs: {WHERE[data]}.")
+            if data in WHERE and not Path(self.roots[data]).expanduser().exists():
+                raise FileNotFoundError(f"--{data}: there is no {self.roots[data]}. It takes {WHERE[data]}.")
+
+    def tuning(self, row: Row) -> dict[float, Job]:
+        """A job per value to choose from, on the seed that is never reported, without a test image."""
+        row = row_named(row.like) if row.like else row
+        return {
+            value: Job(
+                f"{row.name}-{row.tuned}{value:g}-{TUNING_SEED}",
+                self._recipe(row, [f"--labels.{row.tuned}={value:g}"], TUNING_SEED),
+            )
+            for value in row.values
+        }
+
+    def chosen(self, row: Row) -> float | None:
+        """The value of lowest validation NLL; None while not all are tried, or with nothing to choose."""
+        found = {value: self.results.read(job) for value, job in self.tuning(row).items()}
+        if not found or None in found.values():
+            return None
+        return min(found, key=lambda value: nll(found[value]))
+
+    def jobs(self, row: Row) -> list[Job]:
+        """One per seed, once rho or alpha is chosen; none before."""
+        if not self.tuning(row):
+            return self._with(row, None)
+        return [] if (value := self.chosen(row)) is None else self._with(row, value)
+
+    def planned(self, row: Row) -> list[Job]:
+        """One per seed, before anything is chosen with the first of its values: what they will cost."""
+        return self.jobs(row) or self._with(row, next(iter(self.tuning(row))))
+
+    def found(self, row: Row) -> dict[int, dict[str, Any]]:
+        """Every result of the row by seed, however many were asked for: none is left out."""
+        many = replace(self, seeds=MOST_SEEDS)
+        read = {job.recipe.training.seed: self.results.read(job) for job in many.jobs(row)}
+        return {seed: result for seed, result in read.items() if result is not None}
+
+    def _with(self, row: Row, value: float | None) -> list[Job]:
+        words = [] if value is None else [f"--labels.{row.tuned}={value:g}"]
+        seeds = range(FIRST_SEED, FIRST_SEED + (self.seeds or row.seeds))
+        recipes = {seed: self._recipe(row, words, seed) for seed in seeds}
+        return [Job(f"{row.name}-{seed}", recipes[seed], row.measured, row.views) for seed in seeds]
+
+    def _recipe(self, row: Row, words: Sequence[str], seed: int) -> Recipe:
+        root = [f"--data.root={self.roots.get(row.data, '.')}"] if row.data in WHERE else []
+        recipe = _read(row.recipe, (*row.words, *words, *root))
+        return replace(recipe, training=replace(recipe.training, seed=seed))
+
+
+@functools.cache
+def _read(name: str, words: tuple[str, ...]) -> Recipe:
+    """Reading a recipe takes a moment, and every seed of a row has the same."""
+    return read_recipe(name, words)
+
+
+def nll(result: dict[str, Any] | None) -> float:
+    assert result is not None
+    return float(result["validation"]["nll"])
+
+
+def in_order(jobs: Sequence[tuple[Row, Job]]) -> list[Job]:
+    """What the paper has before what it has not, and seed by seed: a stop leaves whole seeds behind."""
+    ordered = sorted(jobs, key=lambda pair: (pair[0].extra, pair[1].recipe.training.seed))
+    return list({job.stem: job for _, job in ordered}.values())

@@ -1,0 +1,143 @@
+"""What became of each claim: paired differences over seeds, their t interval, and Holm's correction.
+
+A part of a claim is one number per seed; its interval is Student's, 95 %, two-sided. A claim about several
+parts holds if each does, so it counts with the largest p of its parts; it is reversed if one part is, so it
+then counts with the smallest p of the parts that point the other way, times their number. Holm's correction
+runs over all claims of a family that can be tested.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+LEVEL = 0.05
+Values = Callable[[str, str], Mapping[int, float]]  # row and metric -> by seed
+
+
+@dataclass(frozen=True)
+class Part:
+    """One number per seed that the claim says is above `above`."""
+
+    text: str
+    seeds: list[int]
+    values: list[float]
+    above: float = 0.0
+
+    @functools.cached_property
+    def mean(self) -> float:
+        return statistics.fmean(self.values)
+
+    @functools.cached_property
+    def interval(self) -> tuple[float, float]:
+        """Student's, 95 %."""
+        half = _quantile(1 - LEVEL / 2, len(self.values) - 1) * self._error
+        return self.mean - half, self.mean + half
+
+    @functools.cached_property
+    def p(self) -> float:
+        """Two-sided: how likely a mean so far from `above` is if the truth lies there."""
+        away = abs(self.mean - self.above)
+        if self._error == 0:
+            return 0.0 if away else 1.0
+        return 2 * (1 - _probability(away / self._error, len(self.values) - 1))
+
+    @property
+    def agrees(self) -> bool:
+        return self.mean > self.above
+
+    @property
+    def _error(self) -> float:
+        return statistics.stdev(self.values) / math.sqrt(len(self.values))
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """held, reversed, undecided, not run, or not testable (and why)."""
+
+    claim: str
+    rests_on: str
+    verdict: str
+    parts: list[Part]
+    adjusted: float | None = None  # p, after Holm
+    why: str = ""
+
+
+@functools.cache
+def claims() -> dict[str, list[dict[str, Any]]]:
+    """By family: the paper's, and ours."""
+    text = Path(__file__).with_name("claims.yaml").read_text(encoding="utf-8")
+    found: dict[str, list[dict[str, Any]]] = yaml.safe_load(text)
+    return found
+
+
+def judge(family: Sequence[Mapping[str, Any]], values: Values) -> list[Verdict]:
+    """A verdict for each claim of a family."""
+    parts = [[_part(part, values) for part in claim.get("parts", [])] for claim in family]
+    testable = [place for place, some in enumerate(parts) if some and all(len(p.values) > 1 for p in some)]
+    adjusted = dict(zip(testable, holm([_p(parts[place]) for place in testable]), strict=True))
+    return [
+        _verdict(claim, some, adjusted.get(place))
+        for place, (claim, some) in enumerate(zip(family, parts, strict=True))
+    ]
+
+
+def _verdict(claim: Mapping[str, Any], parts: list[Part], adjusted: float | None) -> Verdict:
+    about = claim["claim"], claim.get("rests_on", "")
+    if "not_testable" in claim:
+        return Verdict(*about, "not testable", [], why=claim["not_testable"])
+    if adjusted is None:
+        return Verdict(*about, "not run", parts)
+    if adjusted > LEVEL:
+        return Verdict(*about, "undecided", parts, adjusted)
+    return Verdict(*about, "held" if all(part.agrees for part in parts) else "reversed", parts, adjusted)
+
+
+def _p(parts: Sequence[Part]) -> float:
+    """Of the claim as a whole, in the direction that its parts point."""
+    against = [part.p for part in parts if not part.agrees]
+    return min(1.0, len(parts) * min(against)) if against else max(part.p for part in parts)
+
+
+def _part(part: Mapping[str, Any], values: Values) -> Part:
+    signs = [(1, each) for each in part.get("plus", [])] + [(-1, each) for each in part.get("minus", [])]
+    found = [(sign, values(*each.split(" ", 1))) for sign, each in signs]
+    seeds = sorted(set.intersection(*(set(by_seed) for _, by_seed in found)))
+    text = " ".join(f"{'+' if sign > 0 else '-'} {each.partition('-')[2]}" for sign, each in signs)
+    text = f"{signs[0][1].partition('-')[0]}: {text.removeprefix('+ ')}"
+    if (above := part.get("above", 0.0)) != 0:
+        text += f" > {above:g}"
+    return Part(text, seeds, [sum(sign * by[seed] for sign, by in found) for seed in seeds], above)
+
+
+def holm(ps: Sequence[float]) -> list[float]:
+    """Each p, adjusted for all: those at most 0.05 may be rejected together."""
+    order = sorted(range(len(ps)), key=lambda place: ps[place])
+    adjusted, highest = [0.0] * len(ps), 0.0
+    for rank, place in enumerate(order):
+        highest = max(highest, min(1.0, (len(ps) - rank) * ps[place]))
+        adjusted[place] = highest
+    return adjusted
+
+
+def _quantile(probability: float, freedom: int) -> float:
+    return float(_student().ppf(probability, freedom))
+
+
+def _probability(value: float, freedom: int) -> float:
+    return float(_student().cdf(value, freedom))
+
+
+def _student() -> Any:
+    try:
+        from scipy.stats import t
+    except ImportError:
+        raise ImportError("intervals need scipy: pip install 'auglabel[report]'.") from None
+    return t

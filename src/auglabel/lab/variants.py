@@ -1,0 +1,76 @@
+"""AutoLabel read otherwise: what ablations compare with, and nobody should use.
+
+Each option changes one thing of the method. `from_buckets` says whose calibration moves a bucket's label:
+
+    own       its own, as in the paper
+    all       that of all buckets together: one label for every distance
+    shuffled  that of another bucket, drawn once: as many different labels, none tied to its distance
+    next      that of the next stronger bucket of its kind, which is what U(n/N, (n + 1)/N), as printed, draws
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from auglabel.autolabel import AutoLabel
+from auglabel.calibration import Calibration, require_seen
+from auglabel.checks import require_whole
+from auglabel.distance import DistanceGrid
+
+SHUFFLE = 0  # the seed of the one order that `shuffled` takes, so that runs of all seeds share it
+
+
+class AutoLabelVariant(AutoLabel):
+    """AutoLabel that learns from other buckets, begins after `start` epochs, or may go below the accuracy."""
+
+    epochs: Tensor  # that update was called, ()
+
+    def __init__(
+        self,
+        num_classes: int,
+        grid: DistanceGrid,
+        alpha: float,
+        from_buckets: Literal["own", "all", "shuffled", "next"] = "own",
+        start: int = 0,
+        floor: bool = True,
+    ) -> None:
+        super().__init__(num_classes, len(grid), alpha)
+        if from_buckets not in ("own", "all", "shuffled", "next"):
+            raise ValueError(f"from_buckets must be own, all, shuffled or next, but {from_buckets!r} came.")
+        require_whole("start", start, 0)
+        self.grid, self.from_buckets, self.start, self.floor = grid, from_buckets, start, floor
+        self.register_buffer("epochs", torch.zeros((), dtype=torch.int64))
+
+    @torch.no_grad()
+    def update(self, seen: Calibration) -> None:
+        """Apply Eqn (1) to the calibration that each bucket is to learn from."""
+        require_seen("AutoLabelVariant.update", seen, len(self.table))
+        self.epochs += 1
+        if self.epochs <= self.start:
+            return
+        used = Calibration(seen.groups, seen.bins)
+        used.sums = self._sums(seen.sums)
+        if self.floor:
+            super().update(used)
+            return
+        table = self.table.cpu().double()
+        moved = table - self.alpha * used.ece * torch.sign(used.confidence - used.accuracy)
+        self.table.copy_(torch.where(used.count > 0, moved.clamp(0, 1), table))
+
+    def _sums(self, sums: Tensor) -> Tensor:
+        """What each bucket learns from, out of what every bucket saw."""
+        if self.from_buckets == "all":
+            return sums.sum(dim=1, keepdim=True).expand_as(sums)
+        if self.from_buckets == "shuffled":
+            return sums[:, self.order()]
+        if self.from_buckets == "next":
+            kinds = sums.split(list(self.grid.levels), dim=1)
+            return torch.cat([torch.cat([kind[:, 1:], kind[:, -1:]], dim=1) for kind in kinds], dim=1)
+        return sums
+
+    def order(self) -> Tensor:
+        """Whose calibration each bucket takes when shuffled."""
+        return torch.randperm(len(self.table), generator=torch.Generator().manual_seed(SHUFFLE))

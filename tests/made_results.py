@@ -1,0 +1,67 @@
+"""Results that no run made, for tests of what is done with results."""
+
+import json
+import random
+from collections.abc import Callable
+
+from auglabel.corrupt import SEVERITIES, SUITES
+from auglabel.lab.catalogue import AUGMENTATIONS
+from auglabel.lab.job import FORMAT, KEPT, Job
+from auglabel.lab.paper.study import Study
+
+Value = Callable[[Job, str, str, int | None], float]  # job, metric, condition, severity
+
+
+def some_value(job: Job, metric: str, on: str, severity: int | None) -> float:
+    """Between 0.1 and 0.9, the same for the same question."""
+    return random.Random(f"{job.stem} {metric} {on} {severity}").uniform(0.1, 0.9)
+
+
+def make_result(study: Study, job: Job, value: Value = some_value, nll: float = 1.0) -> None:
+    """Write what `Results.perform` would have written."""
+    study.results.path.mkdir(parents=True, exist_ok=True)
+    grid = AUGMENTATIONS[job.recipe.augment.name](**job.recipe.augment.options).grid
+    learned = {
+        kind: [1 - 0.01 * n for n in range(levels)]
+        for kind, levels in zip(grid.kinds, grid.levels, strict=True)
+    }
+    result = {
+        "format": FORMAT,
+        "name": job.name,
+        "digest": job.digest,
+        "recipe": job.plain,
+        "measured": list(job.measured),
+        "seed": job.recipe.training.seed,
+        "seconds": {"training": 50.0, "measuring": 30.0},
+        "validation": {"nll": nll},
+        "labels": learned if job.recipe.labels.name.startswith("autolabel") else None,
+        "evaluations": [_evaluation(job, words, value) for words in job.measured],
+        "views": _views(job) if job.views is not None else None,
+    }
+    study.results.file(job).write_text(json.dumps(result))
+
+
+def _evaluation(job: Job, words: str, value: Value) -> dict[str, object]:
+    on = words.split()[0].removeprefix("--on=")
+    cells = [(on, None)]
+    if on == "corrupted":
+        cells = [(name, severity) for name in SUITES["paper"] for severity in SEVERITIES]
+    names = [*KEPT, *(f"scaled_{name}" for name in KEPT)]
+    return {
+        "words": words,
+        "columns": ["on", "severity", "count", *names],
+        "rows": [
+            [name, severity, 1000, *(value(job, m, name, severity) for m in names)]
+            for name, severity in cells
+        ],
+    }
+
+
+def _views(job: Job) -> dict[str, object]:
+    assert job.views is not None
+    grid = AUGMENTATIONS[job.views.name](**job.views.options).grid
+    falling = {
+        kind: [0.9 - 0.05 * n for n in range(levels)]
+        for kind, levels in zip(grid.kinds, grid.levels, strict=True)
+    }
+    return {kind: {"count": [100] * len(v), "accuracy": v, "ece": v} for kind, v in falling.items()}

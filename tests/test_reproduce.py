@@ -1,0 +1,206 @@
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import yaml
+from made_results import make_result
+from rich.console import Console
+
+from auglabel.cli import main
+from auglabel.lab.job import Results
+from auglabel.lab.paper import rows
+from auglabel.lab.paper.assemble import assemble
+from auglabel.lab.paper.page import Record
+from auglabel.lab.paper.published import published
+from auglabel.lab.paper.rows import FIRST_SEED, TUNING_SEED, Row
+from auglabel.lab.paper.study import NAMES, Study, in_order
+
+SMALL = ("--split.train=40", "--split.validation=20", "--epochs=1", "--model.widths=[4,4,4]")
+ON = ("--on=clean --images=30 --resamples=0", "--on=corrupted --suite=fog --images=10 --resamples=0")
+
+
+def small(regime: str, title: str, **more) -> Row:
+    words = (f"--regime={regime}", *SMALL)
+    row = Row("cpu/fashion-vanilla_at", title, 2, words, f"-{regime}", measured=ON)
+    return replace(row, **more)
+
+
+@pytest.fixture
+def two_rows(monkeypatch):
+    """Table 2 as two rows that take seconds, one of them with a choice to make."""
+    chosen = small("randaug_ls", "RandAug + label smoothing", tuned="rho", values=(0.05, 0.2))
+    monkeypatch.setitem(rows.CPU, "table2", [small("randaug", "RandAug"), chosen])
+
+
+@pytest.fixture
+def study(tmp_path):
+    return Study("cpu", Results(tmp_path / "results", tmp_path / "runs"))
+
+
+def test_a_table_is_run_from_nothing_then_not_again(two_rows, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["reproduce", "table2", "--workers=1"]) == 0
+    there = sorted((tmp_path / "results" / "cpu" / "runs").glob("*.json"))
+    assert len(there) == 2 + 2 * 2  # two values tried, two rows with two seeds each
+    for end in ("md", "tex", "csv", "json", "svg", "png"):
+        assert (tmp_path / "results" / "cpu" / f"table2.{end}").stat().st_size > 0
+    told = json.loads((tmp_path / "results" / "cpu" / "table2.json").read_text())["records"]
+    (mine,) = (r for r in told if (r["data"], r["method"], r["metric"]) == ("fashion", "RandAug", "ece"))
+    expected = [_clean_ece(path) for path in there if "randaug-2" in path.name]
+    assert mine["values"] == pytest.approx(expected)
+    assert mine["seeds"] == [FIRST_SEED, FIRST_SEED + 1]
+    before = {path: path.stat().st_mtime_ns for path in there}
+    assert main(["reproduce", "table2", "--workers=1"]) == 0
+    assert {path: path.stat().st_mtime_ns for path in there} == before
+
+
+def _clean_ece(path: Path) -> float:
+    found = json.loads(path.read_text())["evaluations"][0]
+    return found["rows"][0][found["columns"].index("ece")]
+
+
+def test_a_plan_says_what_it_would_cost_and_runs_nothing(two_rows, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["reproduce", "table2", "--plan"]) == 0
+    said = capsys.readouterr().out
+    assert "6 runs, 0 of them there" in said
+    assert "core-hours" in said
+    assert not (tmp_path / "results" / "cpu").exists()
+    plan = yaml.safe_load((tmp_path / "results" / "plan.yaml").read_text())
+    assert [row["row"].rpartition("-")[2] for row in plan["rows"]] == ["randaug", "randaug_ls"]
+    assert plan["rows"][1]["from"] == [0.05, 0.2]
+    assert plan["core_hours"] >= 0
+    assert len(plan["claims"]["paper"]) > 20
+
+
+def test_the_value_of_lowest_validation_nll_is_chosen_and_its_seed_never_reported(two_rows, study):
+    _, tuned = study.rows(["table2"])
+    assert study.jobs(tuned) == []  # nothing is chosen yet
+    for (value, job), nll in zip(study.tuning(tuned).items(), (1.5, 1.25), strict=True):
+        assert (job.recipe.training.seed, job.measured) == (TUNING_SEED, ())
+        assert job.recipe.labels.options["rho"] == value
+        make_result(study, job, nll=nll)
+    assert study.chosen(tuned) == 0.2
+    seeds = [job.recipe.training.seed for job in study.jobs(tuned)]
+    assert seeds == [FIRST_SEED, FIRST_SEED + 1]
+    assert TUNING_SEED not in seeds
+    assert {job.recipe.labels.options["rho"] for job in study.jobs(tuned)} == {0.2}
+
+
+def test_methods_share_split_weights_and_order_by_seed(two_rows, study):
+    plain, tuned = study.rows(["table2"])
+    for job in study.tuning(tuned).values():
+        make_result(study, job)
+    for one, other in zip(study.jobs(plain), study.jobs(tuned), strict=True):
+        differ = one.recipe.differences(other.recipe)
+        assert {line.partition(":")[0] for line in differ} <= {"labels.name", "labels.rho"}
+
+
+def test_results_of_another_version_are_kept_apart_and_named(two_rows, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "results" / "cpu" / "runs"
+    folder.mkdir(parents=True)
+    older = folder / f"fashion-vanilla_at-randaug-{FIRST_SEED}-0123abcd.json"
+    older.write_text("{}")
+    assert main(["reproduce", "table2", "--workers=1"]) == 0
+    assert "another version of this recipe" in capsys.readouterr().out
+    assert older.read_text() == "{}"
+    assert len(list(folder.glob(f"fashion-vanilla_at-randaug-{FIRST_SEED}-*.json"))) == 2
+
+
+def test_rows_of_the_paper_come_first_and_whole_seeds_at_a_time(study):
+    both = study.rows(["table5", "ablations"])
+    for row in both:
+        for job in study.tuning(row).values():
+            make_result(study, job)
+    ordered = in_order([(row, job) for row in both for job in study.jobs(row)])
+    extra = {row.name for row in both if row.extra}
+    kinds = [(job.name.rpartition("-")[0] in extra, job.recipe.training.seed) for job in ordered]
+    assert kinds == sorted(kinds)
+
+
+def test_every_name_is_assembled_from_what_is_there_and_says_what_is_not(study, tmp_path):
+    """One seed of everything but the adversarial rows."""
+    every = [row for row in study.rows(NAMES) if not row.method.startswith(("at", "ccat", "vanilla_at"))]
+    for row in every:
+        for job in study.tuning(row).values():
+            make_result(study, job)
+    for row in every:
+        make_result(study, study.jobs(row)[0])
+    out = tmp_path / "tables"
+    with (tmp_path / "said").open("w") as file:
+        assemble(NAMES, study, out, Console(file=file, width=200))
+    for name in NAMES:
+        for end in ("md", "tex", "csv", "json"):
+            assert (out / f"{name}.{end}").exists(), name
+    assert "not run" in (out / "table3.md").read_text()
+    assert not (out / "table3.svg").exists()  # nothing to draw
+    for name in ("table2", "table5", "figure1", "figure2", "figure3", "figure4", "figure5", "figure6"):
+        assert (out / f"{name}.svg").read_text().startswith("<svg")
+        assert (out / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    assert (out / "figure1_images.png").exists()
+    assert {verdict["verdict"] for verdict in json.loads((out / "verdicts.json").read_text())["ours"]} == {
+        "not run"
+    }
+
+
+def test_published_numbers_stand_beside_ours_and_imagenet_is_not_run(study, tmp_path):
+    with (tmp_path / "said").open("w") as file:
+        assemble(["table2"], study, tmp_path, Console(file=file))
+    text = (tmp_path / "table2.md").read_text()
+    cells = " | ".join(f"not run ({value})" for value in (82.7, 64.8, 1.9, 5.6))
+    assert f"| CIFAR-100 | RandAug + AutoLabel | 0 | {cells} |" in text
+    assert (
+        "| ImageNet | AugMix | 0 | not run (75.9) | not run (46.1) | not run (1.5) | not run (4.9) |" in text
+    )
+    for row in published()["table2"]["rows"]:
+        assert f"({row['accuracy']:.1f})" in text
+
+
+def test_the_paper_scale_has_a_recipe_for_every_published_row(study):
+    there = {row.recipe for name in NAMES for row in rows.rows_of(name, "paper")}
+    recipes = Path(rows.__file__).parents[2] / "recipes" / "paper"
+    assert {f"paper/{path.stem}" for path in recipes.glob("*.yaml")} <= there
+
+
+@pytest.mark.parametrize("scale", ["cpu", "paper"])
+def test_a_row_is_the_same_wherever_it_stands(scale):
+    """Tables and figures that share a row share its runs."""
+    met: dict[str, Row] = {}
+    for name in NAMES:
+        for row in rows.rows_of(name, scale):
+            assert met.setdefault(row.name, row) == row, (name, row.name)
+
+
+def test_the_plan_of_the_paper_scale_needs_no_data(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["reproduce", "table2", "--scale=paper", "--plan"]) == 0
+    assert "36 runs, 0 of them there" in capsys.readouterr().out  # 6 rows x 4 seeds, 6 x 2
+
+
+def test_a_record_shows_mean_and_spread_and_the_paper():
+    record = Record("cifar10", "RandAug", "ece", [20, 21], [0.06, 0.08], paper=4.1)
+    assert record.shown() == "7.0 ± 1.4 (4.1)"
+    assert Record("cifar10", "RandAug", "nll", [20], [1.2345]).shown() == "1.234"
+    assert Record("cifar10", "RandAug", "ece", [], [], ran=True).shown() == "-"
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ([], "which table or figure?"),
+        (["tabel2"], 'Did you mean "table2"?'),
+        (["table2", "--cifar10=."], "--cifar100 DIR is missing"),
+        (["table2", "--scale=paper"], "--cifar100 DIR is missing"),
+        (["table5", "--cifar10=/nowhere"], "there is no /nowhere"),
+        (["table5", "--scale=huge"], "scale must be one of"),
+        (["table5", "--seeds=0"], "seeds"),
+        (["table5", "--address=localhost:1"], "address goes with --engine ray"),
+    ],
+)
+def test_bad_input_gets_one_sentence(words, told, capsys):
+    assert main(["reproduce", *words]) != 0
+    said = capsys.readouterr().err
+    assert told in said
+    assert said.count("\n") == 1
