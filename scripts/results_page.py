@@ -26,8 +26,8 @@ it is made by two commands, the first of which runs what is not there yet:
     python scripts/results_page.py
 
 What a row is, its seeds, how rho and alpha are chosen, and each claim were written down before a test image
-was looked at: [results/plan.yaml](../results/plan.yaml). One JSON file per run, of all runs that were made,
-is in [results/cpu/runs](../results/cpu/runs).
+was looked at: [results/plan.yaml](../results/plan.yaml), which ends with what was corrected since. One JSON
+file per run, of all runs that were made, is in [results/cpu/runs](../results/cpu/runs).
 
 **CPU size** is small: 2,000 CIFAR-10 images (4,000 of CIFAR-100, 1,000 or 2,000 for adversarial training), a
 network of {parameters:,} parameters, 10 to 40 epochs, and AutoLabel by its pooled rule ([cost.md](cost.md))
@@ -55,7 +55,7 @@ def text() -> str:
 
 def _parameters(runs: list[dict[str, Any]]) -> int:
     """Of the CIFAR-10 network."""
-    return next(run["parameters"] for run in runs if run["data"]["name"] == "cifar10")
+    return next(run["parameters"] for run in runs if run["recipe"]["data"]["name"] == "cifar10")
 
 
 def _effort(runs: list[dict[str, Any]]) -> str:

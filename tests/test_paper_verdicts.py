@@ -114,14 +114,3 @@ def test_every_claim_asks_for_rows_and_metrics_that_there_are():
                     row, metric = cell.split(" ", 1)
                     assert row in rows
                     assert reading(nothing, metric) is None  # and not an error
-
-
-def test_every_paired_row_has_as_many_seeds():
-    """A comparison has no more seeds than its rarest row: no more than two kinds of number stand together."""
-    rows = {row.name: row for some in CPU.values() for row in some}
-    for claim in (claim for family in claims().values() for claim in family):
-        for each in claim.get("parts", []):
-            seeds = {
-                rows[cell.split(" ")[0]].seeds for cell in (*each.get("plus", []), *each.get("minus", []))
-            }
-            assert min(seeds) >= 3

@@ -1,4 +1,5 @@
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from made_results import make_result
 from rich.console import Console
 
 from auglabel.cli import main
+from auglabel.corrupt import SUITES
 from auglabel.lab.job import Results
 from auglabel.lab.paper import rows
 from auglabel.lab.paper.assemble import assemble
@@ -15,6 +17,7 @@ from auglabel.lab.paper.page import Record
 from auglabel.lab.paper.published import published
 from auglabel.lab.paper.rows import FIRST_SEED, TUNING_SEED, Row
 from auglabel.lab.paper.study import NAMES, Study, in_order
+from auglabel.lab.paper.tables import table
 
 SMALL = ("--split.train=40", "--split.validation=20", "--epochs=1", "--model.widths=[4,4,4]")
 ON = ("--on=clean --images=30 --resamples=0", "--on=corrupted --suite=fog --images=10 --resamples=0")
@@ -66,12 +69,7 @@ def test_a_plan_says_what_it_would_cost_and_runs_nothing(two_rows, tmp_path, mon
     said = capsys.readouterr().out
     assert "6 runs, 0 of them there" in said
     assert "core-hours" in said
-    assert not (tmp_path / "results" / "cpu").exists()
-    plan = yaml.safe_load((tmp_path / "results" / "plan.yaml").read_text())
-    assert [row["row"].rpartition("-")[2] for row in plan["rows"]] == ["randaug", "randaug_ls"]
-    assert plan["rows"][1]["from"] == [0.05, 0.2]
-    assert plan["core_hours"] >= 0
-    assert len(plan["claims"]["paper"]) > 20
+    assert not (tmp_path / "results").exists()
 
 
 def test_the_value_of_lowest_validation_nll_is_chosen_and_its_seed_never_reported(two_rows, study):
@@ -161,7 +159,15 @@ def test_published_numbers_stand_beside_ours_and_imagenet_is_not_run(study, tmp_
 def test_the_paper_scale_has_a_recipe_for_every_published_row(study):
     there = {row.recipe for name in NAMES for row in rows.rows_of(name, "paper")}
     recipes = Path(rows.__file__).parents[2] / "recipes" / "paper"
-    assert {f"paper/{path.stem}" for path in recipes.glob("*.yaml")} <= there
+    assert {f"paper/{path.stem}" for path in recipes.glob("*.yaml")} == there
+
+
+def test_corruptions_at_the_paper_scale_are_as_many_as_the_paper_says():
+    types = published()["table2"]["corruption_types"]
+    for row in rows.rows_of("table2", "paper"):
+        (words,) = (words for words in row.measured if "corrupted" in words)
+        suite = words.split("--suite=")[1].split()[0]
+        assert len(SUITES[suite]) == types[row.data]
 
 
 @pytest.mark.parametrize("scale", ["cpu", "paper"])
@@ -177,6 +183,83 @@ def test_the_plan_of_the_paper_scale_needs_no_data(tmp_path, monkeypatch, capsys
     monkeypatch.chdir(tmp_path)
     assert main(["reproduce", "table2", "--scale=paper", "--plan"]) == 0
     assert "36 runs, 0 of them there" in capsys.readouterr().out  # 6 rows x 4 seeds, 6 x 2
+
+
+def test_delta_is_clean_and_attacked_accuracy_less_vanillas_of_the_same_seed(study, tmp_path):
+    """Vanilla 0.75 and 0.125, AT 0.5 and 0.5 + 0.25 by seed: Delta 0.125, then 0.375."""
+    vanilla, at = (
+        row for row in study.rows(["table4"]) if row.name in ("fashion-vanilla_at", "fashion-at-0.1")
+    )
+
+    def value(job, metric, on, severity):
+        later = 0.25 if job.recipe.training.seed > FIRST_SEED else 0.0
+        if job.name.startswith("fashion-vanilla"):
+            return 0.125 if on == "pgd" else 0.75
+        return 0.5 + later if on == "pgd" else 0.5
+
+    for row in (vanilla, at):
+        for job in study.jobs(row)[:2]:
+            make_result(study, job, value)
+    page = table("table4", study)
+    deltas = [r for r in page.records if r.metric == "delta"]
+    (delta,) = (r for r in deltas if (r.data, r.method) == ("fashion", "AT, epsilon_max 0.1"))
+    assert (delta.values, delta.paper) == ([0.125, 0.375], None)
+    theirs = {(r.method, r.paper) for r in deltas if r.data == "cifar10"}
+    assert theirs >= {
+        ("AT, epsilon_max 0.03", 38.9),
+        ("AT + AutoLabel, epsilon_max 0.1", 38.1),
+        ("CCAT, epsilon_max 0.05", -1.3),
+    }
+
+
+def test_table_3_stands_beside_the_rows_at_its_one_radius(study):
+    records = [r for r in table("table3", study).records if (r.data, r.metric) == ("cifar10", "cece")]
+    (mine,) = (r for r in records if r.method == "AT + AutoLabel")
+    assert mine.paper == 6.5
+
+
+@pytest.mark.parametrize("name", ["table1", "figure4"])
+def test_a_plan_of_what_needs_no_run_says_so(name, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["reproduce", name, "--plan"]) == 0
+    assert "No run is needed." in capsys.readouterr().out
+
+
+def test_a_plan_once_written_stays(two_rows, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for name in NAMES:
+        if name != "table2":
+            monkeypatch.setitem(rows.CPU, name, [])
+    assert main(["reproduce", "all", "--plan"]) == 0
+    before = (tmp_path / "results" / "plan.yaml").read_text()
+    plan = yaml.safe_load(before)
+    assert [row["row"].rpartition("-")[2] for row in plan["rows"]] == ["randaug", "randaug_ls"]
+    assert plan["rows"][1]["from"] == [0.05, 0.2]
+    assert len(plan["claims"]["paper"]) > 20
+    assert main(["reproduce", "all", "--plan", "--seeds=1"]) == 0
+    assert "stays" in capsys.readouterr().out
+    assert (tmp_path / "results" / "plan.yaml").read_text() == before
+
+
+def test_a_value_whose_run_failed_is_not_chosen_and_does_not_block(two_rows, study):
+    _, tuned = study.rows(["table2"])
+    first, second = study.tuning(tuned).values()
+    make_result(study, second, nll=2.0)
+    assert study.chosen(tuned) is None
+    assert replace(study, failed=frozenset({first.stem})).chosen(tuned) == 0.2
+    make_result(study, first, nll=math.nan)
+    assert study.chosen(tuned) == 0.2
+
+
+def test_results_of_other_images_are_refused(two_rows, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["reproduce", "table2", "--workers=1", "--seeds=1"]) == 0
+    for path in (tmp_path / "results" / "cpu" / "runs").glob("*.json"):
+        result = json.loads(path.read_text())
+        result["data"]["checksum"] = "0" * 64
+        path.write_text(json.dumps(result))
+    assert main(["reproduce", "table2", "--workers=1", "--seeds=1"]) == 1
+    assert "was made with other images" in capsys.readouterr().err
 
 
 def test_a_record_shows_mean_and_spread_and_the_paper():
@@ -196,6 +279,7 @@ def test_a_record_shows_mean_and_spread_and_the_paper():
         (["table5", "--cifar10=/nowhere"], "there is no /nowhere"),
         (["table5", "--scale=huge"], "scale must be one of"),
         (["table5", "--seeds=0"], "seeds"),
+        (["table5", "--seeds=21"], "seeds"),
         (["table5", "--address=localhost:1"], "address goes with --engine ray"),
     ],
 )

@@ -1,10 +1,12 @@
 """AutoLabel read otherwise: the same as AutoLabel where nothing is changed, by hand where something is."""
 
+import math
+
 import pytest
 import torch
 from conftest import random_probs
 
-from auglabel import AutoLabel, Calibration
+from auglabel import AutoLabel, Calibration, Pool
 from auglabel.distance import DistanceGrid
 from auglabel.lab.variants import AutoLabelVariant
 
@@ -50,13 +52,13 @@ def test_a_bucket_that_learns_from_its_own_is_autolabel_to_the_bit():
 
 
 def test_all_buckets_together_share_one_label():
-    # five wrong ones: accuracy 0, ECE their mean confidence, 3.55 / 5 = 0.71
-    close(updated(from_buckets="all"), *[1 - 0.5 * 0.71] * 5)
+    # all wrong: accuracy 0; the kinds, met equally often, have mean confidences 0.85 and 1.85 / 3
+    close(updated(from_buckets="all"), *[1 - 0.5 * (0.85 + 1.85 / 3) / 2] * 5)
 
 
 def test_all_buckets_together_reach_one_that_saw_nothing():
     seen = seen_with([(0.9, False)], [], [(0.7, False)], [], [])
-    close(updated(seen, from_buckets="all"), *[1 - 0.5 * 0.8] * 5)
+    close(updated(seen, from_buckets="all"), *[1 - 0.5 * (0.9 / 2 + 0.7 / 3) / (1 / 2 + 1 / 3)] * 5)
 
 
 def test_shuffled_buckets_learn_from_one_another_always_in_the_same_order():
@@ -65,7 +67,7 @@ def test_shuffled_buckets_learn_from_one_another_always_in_the_same_order():
     torch.manual_seed(3)
     order = policy.order().tolist()
     assert sorted(order) == [0, 1, 2, 3, 4]
-    assert order != [0, 1, 2, 3, 4]
+    assert all(other != own for own, other in enumerate(order))
     assert order == AutoLabelVariant(9, GRID, 0.1, "shuffled").order().tolist()
     own = [1 - 0.5 * confidence for confidence in (0.9, 0.8, 0.7, 0.6, 0.55)]
     close(policy.table, *(own[number] for number in order))
@@ -79,6 +81,32 @@ def test_next_takes_the_stronger_bucket_of_its_kind_and_the_last_its_own():
 def test_labels_stay_one_hot_until_start_epochs_have_passed():
     close(updated(times=2, start=2), 1.0, 1.0, 1.0, 1.0, 1.0)
     close(updated(times=3, start=2), 0.55, 0.6, 0.65, 0.7, 0.725)
+
+
+def test_previous_takes_the_weaker_bucket_of_its_kind_and_the_first_its_own():
+    close(updated(from_buckets="previous"), *(1 - 0.5 * sure for sure in (0.9, 0.9, 0.7, 0.7, 0.6)))
+
+
+def test_previous_is_what_the_paper_prints_for_augmix():
+    """It validates lambda in (n/N, (n + 1)/N] for what it trains in ((n - 1)/N, n/N]; ours is 1 - lambda."""
+    levels = 5
+    for n in range(1, levels):  # as printed; the last draws past the end
+        trained, drawn = (n - 0.5) / levels, (n + 0.5) / levels  # lambda, mid-interval
+        ours = math.ceil((1 - trained) * levels), math.ceil((1 - drawn) * levels)
+        assert ours[1] == ours[0] - 1
+
+
+def test_variants_take_what_a_pool_hands_over():
+    """One bin, made-up examples in the count, and sums that are not known: all three must do no harm."""
+    pool, own = Pool(GRID), AutoLabel(2, len(GRID), alpha=0.5)
+    pooled = pool(WRONG)
+    own.update(pooled)
+    assert torch.equal(updated(pooled), own.table)
+    first, *_ = updated(pooled, from_buckets="previous")
+    assert first == own.table[0]
+    together = updated(pooled, from_buckets="all")
+    assert together.isfinite().all()
+    assert (together == together[0]).all()
 
 
 def test_without_floor_labels_fall_below_the_accuracy_and_stay_in_0_to_1():
@@ -112,7 +140,10 @@ def test_a_saved_policy_goes_on_counting_epochs():
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        ({"from_buckets": "some"}, "from_buckets must be own, all, shuffled or next, but 'some' came"),
+        (
+            {"from_buckets": "some"},
+            "from_buckets must be one of own, all, shuffled, next, previous, but 'some' came",
+        ),
         ({"start": -1}, "start must be at least 0"),
     ],
 )

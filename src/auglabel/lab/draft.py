@@ -70,8 +70,6 @@ def _take_file(draft: _Draft, path: Path, after: tuple[Path, ...]) -> None:
         below = path.parent / base if base.endswith((".yaml", ".yml")) else recipe_path(base, place)
         if not below.is_file():
             raise RecipeError(f"{place}there is no file {below}.")
-        if not below.is_file():
-            raise RecipeError(f"{place}there is no file {below}.")
         if below.resolve() in (path.resolve(), *after):
             raise RecipeError(f"{place}{base} has this very recipe as its base.")
         _take_file(draft, below, (path.resolve(), *after))

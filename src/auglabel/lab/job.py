@@ -127,7 +127,7 @@ def read_result(path: Path) -> dict[str, Any]:
 
 def _as_text(result: dict[str, Any]) -> str:
     """A line per entry: short enough to keep many, and to read."""
-    lines = [f" {json.dumps(key)}: {json.dumps(value)}" for key, value in result.items()]
+    lines = [f" {json.dumps(key)}: {json.dumps(value, allow_nan=False)}" for key, value in result.items()]
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
@@ -154,6 +154,7 @@ def _views_of(run: Run, job: Job) -> dict[str, Any]:
     weights, _ = run_weights(run)
     require_fitting(model, weights, str(run.path))
     model.load_state_dict(weights)
+    model.to("cuda" if torch.cuda.is_available() else "cpu")
     rows = in_turn(parts.test, 500, 0, 1)
     generator = generator_for(job.recipe.training.seed, "views")
     seen = calibrate(model, augment, batches(parts.test, rows), generator=generator)
@@ -179,7 +180,8 @@ def _result(
 ) -> dict[str, Any]:
     facts, metrics = run.facts(), run.metrics()
     images = facts["data"]["images"]["train"]
-    table = json.loads(run.table_file.read_text(encoding="utf-8")) if run.table_file.exists() else None
+    learns = job.recipe.labels.name.startswith("autolabel")
+    table = json.loads(run.table_file.read_text(encoding="utf-8")) if learns else None
     return {
         "format": FORMAT,
         "name": job.name,

@@ -26,7 +26,9 @@ def each_on_ray(
     `workers` None takes all that the cluster has.
     """
     with _connected(workers, address) as ray:
-        task = ray.remote(num_cpus=1, max_retries=RETRIES)(_done)
+        # one GPU each where there are some: Ray then shows each task its own
+        gpus = 1 if ray.cluster_resources().get("GPU") else 0
+        task = ray.remote(num_cpus=1, num_gpus=gpus, max_retries=RETRIES)(_done)
         rest = iter(work)
         waiting: dict[Any, Item] = {}
         while True:

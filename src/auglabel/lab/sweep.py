@@ -30,7 +30,7 @@ class Crew:
     engine: Engine = "local"
     """local: processes of one thread each; ray: tasks on a Ray cluster"""
     workers: int | None = None
-    """how many at a time; if not given, as many as there are cores, here or in the cluster at --address"""
+    """how many at a time; if not given one per core; with GPUs one here, and on Ray one per GPU"""
     address: str | None = None
     """ray: HOST:PORT of the head node; a Ray of its own on this machine if not given"""
 
@@ -45,7 +45,11 @@ class Crew:
     @property
     def strength(self) -> int | None:
         """How many work at a time; None where a cluster decides."""
-        return self.workers or (cores() if self.address is None else None)
+        if self.workers is not None or self.address is not None:
+            return self.workers
+        if torch.cuda.is_available():  # local processes would all take the first
+            return torch.cuda.device_count() if self.engine == "ray" else 1
+        return cores()
 
     def require(self) -> None:
         """Say now, not when the work begins, that Ray is missing or does not answer."""
@@ -58,7 +62,8 @@ class Crew:
         self, do: Callable[[Item], str | None], work: Sequence[Item]
     ) -> Generator[tuple[Item, str | None], None, None]:
         if self.engine == "local":
-            return each(do, work, self.workers or cores())
+            assert self.strength is not None
+            return each(do, work, self.strength)
         from auglabel.lab.ray_engine import each_on_ray
 
         return each_on_ray(do, work, self.strength, self.address)

@@ -197,10 +197,10 @@ def _by_kind(trainer: Trainer) -> dict[str, list[float]] | None:
 
 def _finish(trainer: Trainer, run: Run) -> None:
     """The weights alone, for use elsewhere, and the table that `labels: {name: table}` reads."""
-    weights = {n: t.detach().cpu().contiguous().clone() for n, t in trainer.measured.state_dict().items()}
-    write_whole(run.model_file, lambda partial: save_file(weights, partial))
     if (table := trainer.table()) is not None:
         save_table(run.table_file, table, trainer.augment.grid)
+    weights = {n: t.detach().cpu().contiguous().clone() for n, t in trainer.measured.state_dict().items()}
+    write_whole(run.model_file, lambda partial: save_file(weights, partial))  # last: it says that all is done
 
 
 @contextmanager

@@ -3,9 +3,10 @@
 Each option changes one thing of the method. `from_buckets` says whose calibration moves a bucket's label:
 
     own       its own, as in the paper
-    all       that of all buckets together: one label for every distance
+    all       that of all buckets together, as often as training meets them: one label for every distance
     shuffled  that of another bucket, drawn once: as many different labels, none tied to its distance
-    next      that of the next stronger bucket of its kind, which is what U(n/N, (n + 1)/N), as printed, draws
+    next      that of the next stronger bucket of its kind, which U(n/N, (n + 1)/N), as printed, draws from
+    previous  that of the next weaker one: the same for AugMix, whose n, as printed, grows with lambda
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from auglabel.calibration import Calibration, require_seen
 from auglabel.checks import require_whole
 from auglabel.distance import DistanceGrid
 
+CHOICES = ("own", "all", "shuffled", "next", "previous")
 SHUFFLE = 0  # the seed of the one order that `shuffled` takes, so that runs of all seeds share it
 
 
@@ -33,13 +35,13 @@ class AutoLabelVariant(AutoLabel):
         num_classes: int,
         grid: DistanceGrid,
         alpha: float,
-        from_buckets: Literal["own", "all", "shuffled", "next"] = "own",
+        from_buckets: Literal["own", "all", "shuffled", "next", "previous"] = "own",
         start: int = 0,
         floor: bool = True,
     ) -> None:
         super().__init__(num_classes, len(grid), alpha)
-        if from_buckets not in ("own", "all", "shuffled", "next"):
-            raise ValueError(f"from_buckets must be own, all, shuffled or next, but {from_buckets!r} came.")
+        if from_buckets not in CHOICES:
+            raise ValueError(f"from_buckets must be one of {', '.join(CHOICES)}, but {from_buckets!r} came.")
         require_whole("start", start, 0)
         self.grid, self.from_buckets, self.start, self.floor = grid, from_buckets, start, floor
         self.register_buffer("epochs", torch.zeros((), dtype=torch.int64))
@@ -62,15 +64,21 @@ class AutoLabelVariant(AutoLabel):
 
     def _sums(self, sums: Tensor) -> Tensor:
         """What each bucket learns from, out of what every bucket saw."""
+        kinds = sums.split(list(self.grid.levels), dim=1)
         if self.from_buckets == "all":
-            return sums.sum(dim=1, keepdim=True).expand_as(sums)
+            means = torch.stack([kind.mean(dim=1) for kind in kinds])  # each kind is met as often
+            return means.sum(dim=0).unsqueeze(1).expand_as(sums)
         if self.from_buckets == "shuffled":
             return sums[:, self.order()]
         if self.from_buckets == "next":
-            kinds = sums.split(list(self.grid.levels), dim=1)
             return torch.cat([torch.cat([kind[:, 1:], kind[:, -1:]], dim=1) for kind in kinds], dim=1)
+        if self.from_buckets == "previous":
+            return torch.cat([torch.cat([kind[:, :1], kind[:, :-1]], dim=1) for kind in kinds], dim=1)
         return sums
 
     def order(self) -> Tensor:
-        """Whose calibration each bucket takes when shuffled."""
-        return torch.randperm(len(self.table), generator=torch.Generator().manual_seed(SHUFFLE))
+        """Whose calibration each bucket takes when shuffled: along one circle through all, never its own."""
+        circle = torch.randperm(len(self.table), generator=torch.Generator().manual_seed(SHUFFLE))
+        order = torch.empty_like(circle)
+        order[circle] = circle.roll(1)
+        return order

@@ -23,12 +23,16 @@ from auglabel.lab.paper.readings import reading
 from auglabel.lab.paper.rows import CPU
 from auglabel.lab.paper.schematic import schematic
 from auglabel.lab.paper.study import Study
-from auglabel.lab.paper.tables import choices, table
-from auglabel.lab.paper.verdicts import Part, Verdict, claims, judge
+from auglabel.lab.paper.tables import POOLED, choices, table
+from auglabel.lab.paper.verdicts import LEVEL, Part, Verdict, claims, judge
 from auglabel.lab.preview import contact_sheet
 from auglabel.whole import write_text, write_whole
 
-FAMILIES = {"paper": "Claims of the paper", "ours": "What an expert asks beyond it"}
+FAMILIES = {
+    "paper": "Claims of the paper",
+    "ours": "What an expert asks beyond it",
+    "later": "Added when runs were under way, not in the plan",
+}
 SHOWN = 64  # images to choose the pictures of Figure 1 from
 
 
@@ -83,8 +87,10 @@ def write_verdicts(study: Study, folder: Path, console: Console) -> None:
     title = "what became of each claim at CPU size"
     notes = [
         "Each part is a difference by seed in percent points (NLL in nats), its mean and 95 % t interval; "
-        "p is the claim's, after Holm's correction over the claims of its table. A claim holds if all its "
-        "parts do; it is reversed if one is."
+        "p is the claim's, and then after Holm's correction over the claims of its table that have been run, "
+        f"which decides at {LEVEL}. A claim holds if all its parts do; it is reversed if one is. With three "
+        "seeds the correction leaves little that can hold: look at the intervals.",
+        POOLED,
     ]
     page = Page("verdicts", title, blocks, [], notes)
     write_text(folder / "verdicts.md", page.markdown(chart=False))
@@ -98,10 +104,11 @@ def _csv(judged: Mapping[str, Iterable[Verdict]]) -> str:
     """One line per part of a claim."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(["family", "claim", "rests_on", "verdict", "p", "part", "seeds", "mean", "low", "high"])
+    head = ["family", "claim", "rests_on", "verdict", "p", "holm", "part", "seeds", "mean", "low", "high"]
+    writer.writerow(head)
     for family, verdicts in judged.items():
         for verdict in verdicts:
-            about = [family, verdict.claim, verdict.rests_on, verdict.verdict, verdict.adjusted]
+            about = [family, verdict.claim, verdict.rests_on, verdict.verdict, verdict.p, verdict.adjusted]
             for part in verdict.parts:
                 mean = part.mean if part.values else None
                 ends = part.interval if len(part.values) > 1 else (None, None)
@@ -122,17 +129,18 @@ def _values(found: Mapping[str, Mapping[int, dict[str, Any]]]) -> Any:
 def _block(title: str, verdicts: Iterable[Verdict]) -> Block:
     body = []
     for verdict in verdicts:
-        p = "" if verdict.adjusted is None else f"{verdict.adjusted:.2g}"
+        p = "" if verdict.p is None else f"{verdict.p:.2g}; {verdict.adjusted:.2g}"
         seeds = str(min((len(part.values) for part in verdict.parts), default="") or "")
         parts = verdict.why or "; ".join(_shown(part) for part in verdict.parts if part.values)
         body.append([verdict.claim, verdict.rests_on, f"**{verdict.verdict}**", p, seeds, parts])
-    return Block(title, ["claim", "rests on", "verdict", "p", "seeds", "parts: mean [interval]"], body)
+    return Block(title, ["claim", "rests on", "verdict", "p; Holm", "seeds", "parts: mean [interval]"], body)
 
 
 def _shown(part: Part) -> str:
     scale = 1 if "nll" in part.text or "brier" in part.text else 100
     digits = 3 if scale == 1 else 1
-    mean = f"{part.text} = {scale * part.mean:.{digits}f}"
+    more = f" (to be above {scale * part.above:g})" if part.above else ""
+    mean = f"{part.text} = {scale * part.mean:.{digits}f}{more}"
     if len(part.values) < 2:
         return mean
     low, high = part.interval
@@ -144,7 +152,8 @@ def _plain(verdict: Verdict) -> dict[str, Any]:
         "claim": verdict.claim,
         "rests_on": verdict.rests_on,
         "verdict": verdict.verdict,
-        "p": verdict.adjusted,
+        "p": verdict.p,
+        "holm": verdict.adjusted,
         "why": verdict.why,
         "parts": [
             {

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from auglabel.lab.paper.figures import AXES
+from auglabel.lab.paper.figures import AXES, CHARTED
 from auglabel.lab.paper.page import NAMES, Page, Record
 from auglabel.lab.paper.tables import DATA, DISTANCES, METRICS
 from auglabel.whole import write_text, write_whole
@@ -83,7 +83,10 @@ def _dots(alt: Any, page: Page) -> Any:
         )
         for data in panels
     ]
-    return alt.vconcat(*rows)
+    title = "mean and standard deviation over seeds"
+    if any(record.paper is not None and record.values for record in records):
+        title += "; diamonds: the paper, with its own networks and training"
+    return alt.vconcat(*rows).properties(title=alt.TitleParams(title, fontWeight="normal", fontSize=12))
 
 
 def _dot_panel(alt: Any, records: Sequence[Record], first: bool) -> Any:
@@ -118,7 +121,8 @@ def _point(record: Record) -> dict[str, object]:
 
 def _curves(alt: Any, page: Page) -> Any:
     """A figure: a panel per data set and metric, a line per method, bars of the spread."""
-    there = [record for record in page.records if record.values]
+    shown = CHARTED[page.name]
+    there = [record for record in page.records if record.values and record.metric in shown]
     if not there:
         return None
     methods = list(dict.fromkeys(record.method for record in there))
@@ -136,9 +140,9 @@ def _curve_panel(alt: Any, records: Sequence[Record], axis: str, methods: Sequen
     colour = alt.Color(
         "method:N", sort=methods, title=None, scale=alt.Scale(domain=methods, range=COLOURS[: len(methods)])
     )
-    x = alt.X(
-        "x:Q", title=axis, axis=alt.Axis(values=places, grid=False), scale=alt.Scale(zero=False, nice=False)
-    )
+    aside = 0.05 * (places[-1] - places[0])
+    scale = alt.Scale(zero=False, nice=False, domain=[places[0] - aside, places[-1] + aside])
+    x = alt.X("x:Q", title=axis, axis=alt.Axis(values=places, grid=False), scale=scale)
     chart = alt.Chart(alt.Data(values=[_point(record) for record in records])).encode(x=x, color=colour)
     y = alt.Y("mean:Q", title=title, scale=alt.Scale(zero=False))
     return alt.layer(

@@ -12,7 +12,7 @@ from auglabel.lab.paper.published import published
 from auglabel.lab.paper.readings import reading
 from auglabel.lab.paper.rows import Row, rows_of
 from auglabel.lab.paper.study import Study
-from auglabel.lab.paper.tables import DATA, notes_of
+from auglabel.lab.paper.tables import BESIDE, DATA, notes_of
 
 AXES = {
     "figure1": "level, from weak to strong",
@@ -21,6 +21,15 @@ AXES = {
     "figure5": "severity (0: clean)",
     "figure6": "training images",
     "figure7": "epsilon_max",
+}
+# What of its numbers a figure draws; the others stand beside every ECE.
+CHARTED = {
+    "figure1": ("label",),
+    "figure2": ("accuracy",),
+    "figure3": ("accuracy", "caccuracy", "ece", "cece"),
+    "figure5": ("ece",),
+    "figure6": ("ece", "cece"),
+    "figure7": ("accuracy", "adversarial_accuracy"),
 }
 ONLY_DRAWN = "The paper draws this figure and prints none of its numbers."
 
@@ -32,6 +41,9 @@ def figure(name: str, study: Study) -> Page:
     panels = dict.fromkeys((record.data, record.metric) for record in records)
     blocks = [_block(name, [r for r in records if (r.data, r.metric) == panel]) for panel in panels]
     notes = [ONLY_DRAWN, *notes_of(study, rows)]
+    if name == "figure1" and records:
+        notes.insert(0, "![Pictures of every bucket](figure1_images.png)")
+        notes.insert(1, "The pictures are of the embedded images; the labels were learned on the data above.")
     return Page(name, str(published()[name]["title"]), blocks, records, notes)
 
 
@@ -85,7 +97,8 @@ def _views(row: Row, found: Found) -> list[Record]:
 def _severities(row: Row, found: Found) -> list[Record]:
     """Figure 5: clean images, then each severity."""
     return [
-        _record(row, row.title, "ece", severity, found, partial(reading, metric=f"ece@{severity}"))
+        _record(row, row.title, metric, severity, found, partial(reading, metric=f"{metric}@{severity}"))
+        for metric in ("ece", "debiased_ece", "nll", "brier")
         for severity in (0, *SEVERITIES)
     ]
 
@@ -119,8 +132,8 @@ def _radius(row: Row) -> float | None:
 CURVES: dict[str, Callable[[Row, Found], list[Record]]] = {
     "figure1": _labels,
     "figure2": _views,
-    "figure3": _over(("accuracy", "caccuracy", "ece", "cece"), _largest_magnitude),
+    "figure3": _over((*CHARTED["figure3"], *BESIDE), _largest_magnitude),
     "figure5": _severities,
-    "figure6": _over(("ece", "cece"), _images),
-    "figure7": _over(("accuracy", "adversarial_accuracy"), _radius),
+    "figure6": _over((*CHARTED["figure6"], *BESIDE), _images),
+    "figure7": _over(CHARTED["figure7"], _radius),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -65,8 +66,10 @@ class Record:
         return ours if self.paper is None else f"{ours} ({self.paper:.1f})"
 
     def as_dict(self) -> dict[str, object]:
-        mean = self.mean if self.values else None
-        return asdict(self) | {"mean": mean, "sd": self.sd if self.values else None}
+        """The paper's as a fraction too."""
+        mean, sd = (self.mean, self.sd) if self.values else (None, None)
+        paper = None if self.paper is None else round(self.paper / 100, 6)
+        return asdict(self) | {"paper": paper, "mean": mean, "sd": sd}
 
 
 @dataclass(frozen=True)
@@ -120,9 +123,12 @@ class Page:
         return "\n".join(parts)
 
     def csv(self) -> str:
-        """One line per metric of a row and seed."""
+        """One line per metric of a row and seed; the blocks as they are where there are no such."""
         file = io.StringIO()
         writer = csv.writer(file, lineterminator="\n")
+        if not self.records:
+            writer.writerows(line for block in self.blocks for line in (block.head, *block.body))
+            return file.getvalue()
         writer.writerow(["data", "method", "x", "metric", "seed", "value", "paper"])
         for record in self.records:
             about = [record.data, record.method, record.x, record.metric]
@@ -144,6 +150,7 @@ class Page:
             "name": self.name,
             "title": self.title,
             "records": [record.as_dict() for record in self.records],
+            **({} if self.records else {"blocks": [asdict(block) for block in self.blocks]}),
             "notes": list(self.notes),
         }
         write_json(folder / f"{self.name}.json", about)
@@ -166,4 +173,5 @@ def _escaped(text: str) -> str:
         ("#", r"\#"),
     ):
         text = text.replace(plain, written)
+    text = re.sub(r"\*\*(.*?)\*\*", r"\\textbf{\1}", text)
     return text.replace("±", r"$\pm$").replace("<", "$<$").replace(">", "$>$")

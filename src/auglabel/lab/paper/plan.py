@@ -18,8 +18,9 @@ from auglabel.whole import write_text
 
 RULES = {
     "hyper-parameters": "rho and alpha have the value of lowest NLL on clean validation images after the "
-    f"last epoch of one run each with seed {TUNING_SEED}, which is not reported; every method of a table has "
-    "as many values to choose from; all else is the recipe's",
+    f"last epoch of one run each with seed {TUNING_SEED}, which is not reported; label smoothing and "
+    "AutoLabel have as many values to choose from; a row that changes another takes its value; all else is "
+    "the recipe's",
     "seeds": f"from {FIRST_SEED} on, since those below have been looked at while the method was built; "
     "methods share split, first weights, order and views by seed",
     "metrics": "ECE with 15 equal-width bins; clean: all test images; corrupted: 1,000 of them, the mean "
@@ -31,22 +32,19 @@ Cost = tuple[int, int, float]  # runs, those of them that are there, core-hours 
 
 
 def costs_of(study: Study, rows: Sequence[Row], told: Callable[[str], None]) -> dict[str, Cost]:
-    """What each row takes, the runs that choose its option among them."""
-    found = {}
+    """What each row takes, the runs that choose its option among them, each run once."""
+    found, met = {}, set()
     for row in rows:
-        if study.scale == "paper":
-            jobs = study.jobs(row)
-            there = sum(study.results.read(job) is not None for job in jobs)
-            found[row.name] = len(jobs), there, len(jobs) * hours_in_header(row)
-            continue
-        jobs = [*(study.tuning(row).values() if not row.like else ()), *study.planned(row)]
+        jobs = [job for job in (*study.tuning(row).values(), *study.planned(row)) if job.stem not in met]
+        met |= {job.stem for job in jobs}
         there = sum(study.results.read(job) is not None for job in jobs)
-        found[row.name] = len(jobs), there, sum(core_hours(jobs, study.results, told))
+        each = core_hours(jobs, study.results, told) if study.scale == "cpu" else [gpu_hours(row)] * len(jobs)
+        found[row.name] = len(jobs), there, sum(each)
     return found
 
 
 def unit(study: Study) -> str:
-    """Of what a row costs: measured here, or by the arithmetic in the recipes' headers."""
+    """Of what a row costs: tried here, or by the arithmetic in the recipes' headers."""
     return "core_hours" if study.scale == "cpu" else "gpu_hours"
 
 
@@ -77,8 +75,9 @@ def _about(study: Study, row: Row, cost: Cost) -> dict[str, Any]:
     }
 
 
-def hours_in_header(row: Row) -> float:
-    """What the header of a paper recipe estimates for one run, of a GPU."""
+def gpu_hours(row: Row) -> float:
+    """What the header of a paper recipe estimates for one run, or for its share of the training images."""
     told = re.search(r"(\d+) hours of a GPU", recipe_path(row.recipe).read_text(encoding="utf-8"))
     assert told is not None
-    return float(told[1])
+    share = re.search(r"--split\.train=(0\.\d+)", " ".join(row.words))
+    return float(told[1]) * (float(share[1]) if share else 1)

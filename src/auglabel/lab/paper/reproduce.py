@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rich import box
@@ -11,12 +11,12 @@ from rich.console import Console
 from rich.table import Table
 
 from auglabel.checks import entry, require_whole
+from auglabel.lab.files import locked
 from auglabel.lab.job import Job, Results
 from auglabel.lab.paper.plan import Cost, costs_of, unit, write_plan
 from auglabel.lab.paper.rows import Row, Scale
-from auglabel.lab.paper.study import NAMES, Study, in_order
+from auglabel.lab.paper.study import MOST_SEEDS, NAMES, Study, in_order
 from auglabel.lab.sweep import Crew, run_all
-from auglabel.lab.workers import cores
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Reproduce:
     seeds: int | None = None
     """runs per row; as many as each row has if not given"""
     plan: bool = False
-    """print what would be run and what it would cost, write OUT/plan.yaml, and stop"""
+    """print what would be run and what it would cost, and stop; for all, at CPU scale, OUT/plan.yaml too"""
     assemble: bool = False
     """run nothing; make tables and figures of the results that are there"""
     cifar10: str | None = None
@@ -42,7 +42,7 @@ class Reproduce:
 
     def __post_init__(self) -> None:
         if self.seeds is not None:
-            require_whole("seeds", self.seeds, 1)
+            require_whole("seeds", self.seeds, 1, MOST_SEEDS)
 
     def study(self) -> Study:
         roots = {"cifar10": self.cifar10, "cifar100": self.cifar100, "imagenet": self.imagenet}
@@ -60,12 +60,18 @@ def reproduce(name: str, how: Reproduce, crew: Crew, console: Console) -> int:
         if not (how.plan and how.scale == "paper"):  # whose cost is in its recipes
             study.require_data(rows)
         if how.plan:
-            _show_plan(study, rows, Path(how.out) / "plan.yaml", crew, console)
+            costs = _show_plan(study, rows, crew, console)
+            if name == "all" and how.scale == "cpu":
+                _write_plan(study, rows, costs, Path(how.out) / "plan.yaml", console)
             return 0
-        tuning = [(row, job) for row in rows for job in study.tuning(row).values()]
-        failed = _run(study, in_order(tuning), crew, console)
-        reported = [(row, job) for row in rows for job in study.jobs(row)]
-        failed += _run(study, in_order(reported), crew, console)
+        crew.require()
+        study.results.runs.mkdir(parents=True, exist_ok=True)
+        with locked(study.results.runs, f"another process is at work in {study.results.runs}."):
+            tuning = [(row, job) for row in rows for job in study.tuning(row).values()]
+            failed = _run(study, "to choose rho and alpha", in_order(tuning), crew, console)
+            study = replace(study, failed=frozenset(line.partition(": ")[0] for line in failed))
+            reported = [(row, job) for row in rows for job in study.jobs(row)]
+            failed += _run(study, "to report", in_order(reported), crew, console)
     from auglabel.lab.paper.assemble import assemble
 
     assemble(names, study, Path(how.out) / how.scale, console)
@@ -81,7 +87,11 @@ def _known(name: str) -> str:
     return name
 
 
-def _run(study: Study, jobs: Sequence[Job], crew: Crew, console: Console) -> list[str]:
+def _run(study: Study, why: str, jobs: Sequence[Job], crew: Crew, console: Console) -> list[str]:
+    study.require_same_images(jobs)
+    there = sum(study.results.read(job) is not None for job in jobs)
+    if jobs:
+        console.print(f"{len(jobs)} runs {why}, {there} of them there.", markup=False)
     for job in jobs:
         for other in study.results.others(job):
             line = f"{other} is of another version of this recipe, and is left alone."
@@ -89,12 +99,16 @@ def _run(study: Study, jobs: Sequence[Job], crew: Crew, console: Console) -> lis
     return run_all(jobs, study.results, crew, console)
 
 
-def _show_plan(study: Study, rows: Sequence[Row], path: Path, crew: Crew, console: Console) -> None:
+def _show_plan(study: Study, rows: Sequence[Row], crew: Crew, console: Console) -> dict[str, Cost]:
+    """Print what each row takes, and all together."""
+    if not rows:
+        console.print("No run is needed.")
+        return {}
     with console.status("trying each row for a moment") as status:
         costs = costs_of(study, rows, lambda job: status.update(f"trying {job}"))
+    cost = unit(study).replace("_", "-")
     table = Table(box=box.SIMPLE_HEAD, padding=0)
     table.add_column("row", overflow="fold")
-    cost = unit(study).replace("_", "-")
     for title in ("runs", "there", cost):
         table.add_column(f" {title}", justify="right")
     for row in rows:
@@ -102,19 +116,21 @@ def _show_plan(study: Study, rows: Sequence[Row], path: Path, crew: Crew, consol
         table.add_row(row.name, str(runs), str(there), f"{hours:.2f}")
     console.print(table)
     runs, there, hours = (sum(column) for column in zip(*costs.values(), strict=True))
-    workers = crew.workers or cores()
-    left = hours - sum(_spent(cost) for cost in costs.values())
+    left = sum(hours * (1 - there / runs) for runs, there, hours in costs.values() if runs)
+    words = f"{runs} runs, {there} of them there; {hours:.1f} {cost}, about {left:.1f} of them left"
+    if study.scale == "cpu" and crew.strength is not None:
+        words += f": {left / crew.strength:.1f} hours with {crew.strength} workers"
+    console.print(f"{words}.", markup=False, soft_wrap=True)
+    return costs
+
+
+def _write_plan(
+    study: Study, rows: Sequence[Row], costs: dict[str, Cost], path: Path, console: Console
+) -> None:
+    """Once: a plan is worth something only if it does not change when results are known."""
+    if path.exists():
+        console.print(f"{path} was written before, and stays.", markup=False, soft_wrap=True)
+        return
     path.parent.mkdir(parents=True, exist_ok=True)
     write_plan(path, study, rows, costs)
-    console.print(
-        f"{runs} runs, {there} of them there; {hours:.1f} {cost}, {left:.1f} of them left: "
-        f"{left / workers:.1f} hours with {workers} workers. Wrote {path}.",
-        markup=False,
-        soft_wrap=True,
-    )
-
-
-def _spent(cost: Cost) -> float:
-    """About as much of a row's core-hours as of its runs."""
-    runs, there, hours = cost
-    return hours * there / runs
+    console.print(f"wrote {path}", markup=False, soft_wrap=True)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from auglabel.lab.build import data_for
 from auglabel.lab.draft import read_recipe
 from auglabel.lab.job import Job, Results
 from auglabel.lab.paper.rows import FIRST_SEED, TUNING_SEED, Row, Scale, row_named, rows_of
@@ -38,6 +40,7 @@ class Study:
     results: Results
     roots: Mapping[str, str] = field(default_factory=dict)
     seeds: int | None = None  # instead of each row's own number
+    failed: frozenset[str] = frozenset()  # stems of jobs that ended without a result
 
     def rows(self, names: Iterable[str]) -> list[Row]:
         """Every row that these tables and figures rest on, once."""
@@ -52,6 +55,21 @@ class Study:
             if data in WHERE and not Path(self.roots[data]).expanduser().exists():
                 raise FileNotFoundError(f"--{data}: there is no {self.roots[data]}. It takes {WHERE[data]}.")
 
+    def require_same_images(self, jobs: Iterable[Job]) -> None:
+        """The images that the results which are there were made with."""
+        told: dict[str, str] = {}
+        for job in jobs:
+            there, data = self.results.read(job), job.recipe.data.name
+            if there is None or data in told:
+                continue
+            told[data] = data_for(job.recipe)[0].checksum
+            if there["data"]["checksum"] != told[data]:
+                raise ValueError(
+                    f"{self.results.file(job)} was made with other images: their checksum was "
+                    f"{there['data']['checksum'][:12]}..., but that of {data} is now {told[data][:12]}.... "
+                    "Give the folder of those, or another --out."
+                )
+
     def tuning(self, row: Row) -> dict[float, Job]:
         """A job per value to choose from, on the seed that is never reported, without a test image."""
         row = row_named(row.like) if row.like else row
@@ -65,10 +83,14 @@ class Study:
 
     def chosen(self, row: Row) -> float | None:
         """The value of lowest validation NLL; None while not all are tried, or with nothing to choose."""
-        found = {value: self.results.read(job) for value, job in self.tuning(row).items()}
-        if not found or None in found.values():
+        found = {
+            value: nll(self.results.read(job))
+            for value, job in self.tuning(row).items()
+            if self.results.read(job) is not None or job.stem in self.failed
+        }
+        if len(found) < len(self.tuning(row)) or not any(map(math.isfinite, found.values())):
             return None
-        return min(found, key=lambda value: nll(found[value]))
+        return min(found, key=lambda value: found[value])
 
     def jobs(self, row: Row) -> list[Job]:
         """One per seed, once rho or alpha is chosen; none before."""
@@ -105,8 +127,9 @@ def _read(name: str, words: tuple[str, ...]) -> Recipe:
 
 
 def nll(result: dict[str, Any] | None) -> float:
-    assert result is not None
-    return float(result["validation"]["nll"])
+    """On the validation images after the last epoch; infinite for a run without one."""
+    value = math.inf if result is None else float(result["validation"]["nll"])
+    return math.inf if math.isnan(value) else value
 
 
 def in_order(jobs: Sequence[tuple[Row, Job]]) -> list[Job]:

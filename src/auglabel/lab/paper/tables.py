@@ -27,6 +27,10 @@ METRICS = {
     "table6": ("caccuracy", "cece"),
     "ablations": CALIBRATION,
 }
+POOLED = (
+    "AutoLabel learns by its pooled rule, the default here, unless a row says that it has the paper's full "
+    "calibration."
+)
 NAMED_OTHERWISE = {"clean_accuracy": "accuracy"}  # in the paper's Table 4
 
 
@@ -91,8 +95,8 @@ def _blocks(name: str) -> list[tuple[str, tuple[str, ...]]]:
         return [("", main)]
     clean = tuple(each for each in main if each in CALIBRATION and "ece" in each)
     beside = BESIDE if len(clean) > 1 else tuple(m for m in BESIDE if m.startswith("c") == (name == "table6"))
-    scaled = [f"{m} T" for m in clean] + [m + " T" for m in beside if "nll" in m]
-    augmented = [each.replace(" T", " TA") for each in scaled]
+    scaled = [f"{metric} T" for metric in (*clean, *beside)]
+    augmented = [f"{metric} TA" for metric in (*clean, *beside)]
     return [
         ("", main),
         ("Beside them", beside),
@@ -165,16 +169,19 @@ def _title(name: str) -> str:
 
 def notes_of(study: Study, rows: Sequence[Row]) -> list[str]:
     """What the numbers are, what was chosen, and what is missing."""
-    sizes = _sizes(study, rows)
     notes = [
         "Mean ± standard deviation over seeds; all but NLL and Brier in percent. In parentheses what the "
-        f"paper printed, for its own networks and all training images. {sizes}".strip()
+        f"paper printed, for its own networks and training. {_sizes(study, rows)}".strip()
     ]
+    if study.scale == "cpu" and any(row.tuned == "alpha" for row in rows):
+        notes.append(POOLED)
     chosen = [
         f"{row.name} {row.tuned} {study.chosen(row):g}" for row in rows if row.values and study.chosen(row)
     ]
     if chosen:
         notes.append(f"Chosen on validation images of a seed that is not reported: {', '.join(chosen)}.")
+    if changed := [row.name for row in rows if row.like]:
+        notes.append(f"With the value of the row that they change: {', '.join(changed)}.")
     if short := [row.name for row in rows if len(study.found(row)) < (study.seeds or row.seeds)]:
         notes.append(f"Not run, or not with all seeds: {', '.join(short)}.")
     return notes
@@ -187,13 +194,14 @@ def _sizes(study: Study, rows: Sequence[Row]) -> str:
         for result in study.found(row).values():
             for evaluation in result["evaluations"]:
                 for line in evaluation["rows"]:
-                    kind = "attacked" if line[0] == "pgd" else "clean" if line[1] is None else "corrupted"
+                    kind = "clean" if line[1] is None else "each corruption and severity"
+                    kind = "attacked" if line[0] == "pgd" else kind
                     counts.setdefault(DATA[row.data], {})[kind] = line[2]
     told = [
         f"{data} {', '.join(f'{kind} {count:,}' for kind, count in kinds.items())}"
         for data, kinds in counts.items()
     ]
-    return f"Test images: {'; '.join(told)} (a pair of corruption and severity)." if told else ""
+    return f"Test images, which ECE depends on: {'; '.join(told)}." if told else ""
 
 
 def choices(study: Study) -> Page:
@@ -205,6 +213,7 @@ def choices(study: Study) -> Page:
             tried = [f"{value:g}: {nll(result):.3f}" for value, result in found.items() if result is not None]
             chosen = study.chosen(row)
             taken = NOT_RUN if chosen is None else f"{chosen:g}"
+            taken += " (end of the list)" if chosen in (row.values[0], row.values[-1]) else ""
             body.append([DATA[row.data], row.title + _place(row), row.tuned, ", ".join(tried), taken])
     head = ["data", "method", "option", "value: NLL on clean validation images", "chosen"]
     note = f"One run each with seed {TUNING_SEED}, which is not reported; no test image was looked at."

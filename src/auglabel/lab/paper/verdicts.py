@@ -2,8 +2,8 @@
 
 A part of a claim is one number per seed; its interval is Student's, 95 %, two-sided. A claim about several
 parts holds if each does, so it counts with the largest p of its parts; it is reversed if one part is, so it
-then counts with the smallest p of the parts that point the other way, times their number. Holm's correction
-runs over all claims of a family that can be tested.
+then counts with the smallest p of the parts that point the other way, times the number of its parts. Holm's
+correction runs over all claims of a family that have been run.
 """
 
 from __future__ import annotations
@@ -66,13 +66,14 @@ class Verdict:
     rests_on: str
     verdict: str
     parts: list[Part]
+    p: float | None = None
     adjusted: float | None = None  # p, after Holm
     why: str = ""
 
 
 @functools.cache
 def claims() -> dict[str, list[dict[str, Any]]]:
-    """By family: the paper's, and ours."""
+    """By family: the paper's, ours, and those added later than the plan."""
     text = Path(__file__).with_name("claims.yaml").read_text(encoding="utf-8")
     found: dict[str, list[dict[str, Any]]] = yaml.safe_load(text)
     return found
@@ -82,22 +83,23 @@ def judge(family: Sequence[Mapping[str, Any]], values: Values) -> list[Verdict]:
     """A verdict for each claim of a family."""
     parts = [[_part(part, values) for part in claim.get("parts", [])] for claim in family]
     testable = [place for place, some in enumerate(parts) if some and all(len(p.values) > 1 for p in some)]
-    adjusted = dict(zip(testable, holm([_p(parts[place]) for place in testable]), strict=True))
+    ps = [_p(parts[place]) for place in testable]
+    found = dict(zip(testable, zip(ps, holm(ps), strict=True), strict=True))
     return [
-        _verdict(claim, some, adjusted.get(place))
+        _verdict(claim, some, *found.get(place, (None, None)))
         for place, (claim, some) in enumerate(zip(family, parts, strict=True))
     ]
 
 
-def _verdict(claim: Mapping[str, Any], parts: list[Part], adjusted: float | None) -> Verdict:
+def _verdict(claim: Mapping[str, Any], parts: list[Part], p: float | None, adjusted: float | None) -> Verdict:
     about = claim["claim"], claim.get("rests_on", "")
     if "not_testable" in claim:
         return Verdict(*about, "not testable", [], why=claim["not_testable"])
     if adjusted is None:
         return Verdict(*about, "not run", parts)
     if adjusted > LEVEL:
-        return Verdict(*about, "undecided", parts, adjusted)
-    return Verdict(*about, "held" if all(part.agrees for part in parts) else "reversed", parts, adjusted)
+        return Verdict(*about, "undecided", parts, p, adjusted)
+    return Verdict(*about, "held" if all(part.agrees for part in parts) else "reversed", parts, p, adjusted)
 
 
 def _p(parts: Sequence[Part]) -> float:
@@ -112,8 +114,7 @@ def _part(part: Mapping[str, Any], values: Values) -> Part:
     seeds = sorted(set.intersection(*(set(by_seed) for _, by_seed in found)))
     text = " ".join(f"{'+' if sign > 0 else '-'} {each.partition('-')[2]}" for sign, each in signs)
     text = f"{signs[0][1].partition('-')[0]}: {text.removeprefix('+ ')}"
-    if (above := part.get("above", 0.0)) != 0:
-        text += f" > {above:g}"
+    above = part.get("above", 0.0)
     return Part(text, seeds, [sum(sign * by[seed] for sign, by in found) for seed in seeds], above)
 
 

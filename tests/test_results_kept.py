@@ -1,0 +1,72 @@
+"""What results/ and docs/results.md say is what the runs in results/ say."""
+
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from auglabel.lab.job import Results, read_result
+from auglabel.lab.paper.assemble import page_of, write_verdicts
+from auglabel.lab.paper.rows import CPU, TUNING_SEED
+from auglabel.lab.paper.study import NAMES, Study
+from auglabel.lab.paper.tables import choices
+
+ROOT = Path(__file__).parents[1]
+KEPT = ROOT / "results" / "cpu"
+
+pytestmark = pytest.mark.skipif(not KEPT.exists(), reason="there are no results here")
+
+
+@pytest.fixture(scope="module")
+def study():
+    return Study("cpu", Results(KEPT / "runs"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_table_is_made_of_the_runs_that_are_there(name, study):
+    chart = (KEPT / f"{name}.svg").exists()
+    assert (KEPT / f"{name}.md").read_text() == page_of(name, study).markdown(chart)
+
+
+def test_the_choices_are_those_of_the_tuning_runs_and_the_recipes_have_them(study):
+    assert (KEPT / "choices.md").read_text() == choices(study).markdown(chart=False)
+    for row in study.rows(CPU):
+        chosen = study.chosen(row)
+        if row.values and chosen is not None:
+            recipe = study.planned(row)[0].recipe
+            plain = Study("cpu", study.results)._recipe(row, [], 0)
+            assert plain.labels == recipe.labels, row.recipe
+
+
+def test_the_verdicts_are_those_of_the_runs(study, tmp_path):
+    with (tmp_path / "said").open("w") as file:
+        write_verdicts(study, tmp_path, Console(file=file))
+    for end in ("md", "csv", "json", "tex"):
+        assert (tmp_path / f"verdicts.{end}").read_text() == (KEPT / f"verdicts.{end}").read_text()
+
+
+def test_the_page_is_made_of_the_tables():
+    spec = importlib.util.spec_from_file_location("results_page", ROOT / "scripts" / "results_page.py")
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    assert script.text() == (ROOT / "docs" / "results.md").read_text()
+
+
+def test_every_run_that_was_made_belongs_to_a_row(study):
+    """None is left out of the tables, and none is of a recipe that has since changed."""
+    rows = study.rows(CPU)
+    jobs = [job for row in rows for job in (*study.tuning(row).values(), *study.jobs(row))]
+    known = {job.stem for job in jobs}
+    there = {path.stem for path in (KEPT / "runs").glob("*.json")}
+    assert there <= known, sorted(there - known)[:3]
+
+
+def test_runs_hold_no_paths_and_their_seed_was_planned():
+    for path in (KEPT / "runs").glob("*.json"):
+        found = read_result(path)
+        assert "root" not in found["recipe"]["data"]
+        assert found["seed"] == TUNING_SEED or 20 <= found["seed"] < 40
+        assert (found["seed"] == TUNING_SEED) == (not found["evaluations"])
+        assert "/tmp" not in json.dumps(found)
