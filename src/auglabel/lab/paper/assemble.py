@@ -108,11 +108,12 @@ def _csv(judged: Mapping[str, Iterable[Verdict]]) -> str:
     writer.writerow(head)
     for family, verdicts in judged.items():
         for verdict in verdicts:
-            about = [family, verdict.claim, verdict.rests_on, verdict.verdict, verdict.p, verdict.adjusted]
+            about: list[Any] = [family, verdict.claim, verdict.rests_on, verdict.verdict]
+            about += [_short(verdict.p), _short(verdict.adjusted)]
             for part in verdict.parts:
-                mean = part.mean if part.values else None
-                ends = part.interval if len(part.values) > 1 else (None, None)
-                writer.writerow([*about, part.text, len(part.values), mean, *ends])
+                numbers = _numbers(part)
+                ends = numbers["interval"] or (None, None)
+                writer.writerow([*about, part.text, len(part.values), numbers["mean"], *ends])
             if not verdict.parts:
                 writer.writerow([*about, verdict.why, 0, None, None, None])
     return file.getvalue()
@@ -152,19 +153,26 @@ def _plain(verdict: Verdict) -> dict[str, Any]:
         "claim": verdict.claim,
         "rests_on": verdict.rests_on,
         "verdict": verdict.verdict,
-        "p": verdict.p,
-        "holm": verdict.adjusted,
+        "p": _short(verdict.p),
+        "holm": _short(verdict.adjusted),
         "why": verdict.why,
         "parts": [
-            {
-                "text": part.text,
-                "above": part.above,
-                "seeds": part.seeds,
-                "values": part.values,
-                "mean": part.mean if part.values else None,
-                "interval": list(part.interval) if len(part.values) > 1 else None,
-                "p": part.p if len(part.values) > 1 else None,
-            }
+            {"text": part.text, "above": part.above, "seeds": part.seeds, **_numbers(part)}
             for part in verdict.parts
         ],
     }
+
+
+def _numbers(part: Part) -> dict[str, Any]:
+    several = len(part.values) > 1
+    return {
+        "values": [_short(value) for value in part.values],
+        "mean": _short(part.mean) if part.values else None,
+        "interval": [_short(end) for end in part.interval] if several else None,
+        "p": _short(part.p) if several else None,
+    }
+
+
+def _short(value: float | None) -> float | None:
+    """Six digits: the same on every machine."""
+    return None if value is None else float(f"{value:.6g}")
