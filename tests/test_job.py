@@ -111,14 +111,34 @@ def test_another_version_of_the_recipe_has_another_file_and_is_named(made):
     assert results.others(tiny(name="tiny")) == []
 
 
-def test_the_digest_is_of_recipe_measurements_and_views_but_not_of_where_data_lie():
-    done = tiny(measured=MEASURED, views=VIEWS)
-    decides = [done.recipe.as_dict(), list(MEASURED), ["randaug", {"operations": ["rotate", "equalize"]}]]
+def test_the_digest_is_of_what_is_not_as_usual_of_measurements_and_of_views():
+    """So that an option which the code learns later, at its usual value, is no other recipe."""
+    recipe = read_recipe(
+        None, ["--data=embedded", "--epochs=3", "--labels=label_smoothing", "--labels.rho=0.1"]
+    )
+    unusual = {"epochs": 3, "data.name": "embedded", "model.name": "small", "augment.name": "randaug"}
+    unusual |= {"labels.name": "label_smoothing", "labels.rho": 0.1, "schedule.name": "cosine"}
+    decides = [unusual, ["--on=clean"], ["randaug", {"operations": ["rotate"]}]]
     text = json.dumps(decides, sort_keys=True)
+    done = Job("a", recipe, ("--on=clean",), Choice("randaug", {"operations": ["rotate"]}))
     assert done.digest == hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+def test_the_digest_is_not_of_where_data_lie():
     here, elsewhere = (Job("a", read_recipe("cpu-cifar10", [f"--data.root={root}"])) for root in "xy")
     assert here.digest == elsewhere.digest
     assert "root" not in here.plain["data"]
+
+
+def test_a_result_whose_usual_values_were_others_is_named(tmp_path):
+    results = Results(tmp_path / "results", tmp_path / "runs")
+    done = tiny()
+    results.perform(done)
+    result = json.loads(results.file(done).read_text())
+    result["recipe"]["optimizer"]["momentum"] = 0.8
+    results.file(done).write_text(json.dumps(result))
+    with pytest.raises(ValueError, match=r"another version of its recipe, which had optimizer.momentum 0.8"):
+        results.read(done)
 
 
 def test_a_network_of_the_users_own_module_is_trained_and_measured(tmp_path, monkeypatch):

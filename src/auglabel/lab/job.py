@@ -27,7 +27,7 @@ from auglabel.lab.corrupted import Corruptions
 from auglabel.lab.feed import batches, in_turn
 from auglabel.lab.measured import Measured, asked_for, evaluate_run, run_weights
 from auglabel.lab.memory import keep_memory
-from auglabel.lab.options import flags
+from auglabel.lab.options import MENUS, flags, usual
 from auglabel.lab.recipe import ELSEWHERE, Choice, Recipe, flat
 from auglabel.lab.rundir import Run
 from auglabel.lab.seeding import generator_for
@@ -62,8 +62,11 @@ class Job:
 
     @cached_property
     def digest(self) -> str:
-        """Of all that decides the result."""
-        decides = [self.plain, self.measured, self.views]
+        """Of all that decides the result and is not as usual: an option that is new to us changes none."""
+        given = flat(self.plain)
+        expected = usual({section: given[f"{section}.name"] for section in MENUS})
+        unusual = {k: v for k, v in given.items() if k.endswith(".name") or v != expected.get(k, ...)}
+        decides = [unusual, self.measured, self.views]
         return hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()[:8]
 
     @property
@@ -89,7 +92,16 @@ class Results:
 
     def read(self, job: Job) -> dict[str, Any] | None:
         """The result of this very job, if it is there."""
-        return read_result(self.file(job)) if self.file(job).is_file() else None
+        if not self.file(job).is_file():
+            return None
+        result = read_result(self.file(job))
+        before, now = flat(result["recipe"]), flat(job.plain)
+        if changed := [key for key in before.keys() & now.keys() if before[key] != now[key]]:
+            raise ValueError(
+                f"{self.file(job)} is of another version of its recipe, which had "
+                f"{', '.join(f'{key} {before[key]}' for key in sorted(changed))}: move it elsewhere."
+            )
+        return result
 
     def others(self, job: Job) -> list[Path]:
         """Results of that name by another version of its recipe, or with other measurements."""

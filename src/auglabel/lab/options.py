@@ -21,7 +21,7 @@ from auglabel.augment.clean import Clean
 from auglabel.checks import entry
 from auglabel.data.split import split
 from auglabel.lab.catalogue import AUGMENTATIONS, DATASETS, LABELS
-from auglabel.lab.recipe import Calibrate, Engine, Optimizer, Training
+from auglabel.lab.recipe import Calibrate, Engine, Optimizer, Training, flat, listed
 from auglabel.lab.schedules import SCHEDULES
 from auglabel.models.by_name import model_function
 
@@ -88,6 +88,11 @@ def _parser(names: Mapping[str, str]) -> ArgumentParser:
         add = parser.add_class_arguments if inspect.isclass(call) else parser.add_function_arguments
         add(call, section, skip=GIVEN_TO_PLAIN.get(section, set()), fail_untyped=False)
     return parser
+
+
+def usual(names: Mapping[str, str]) -> dict[str, Any]:
+    """The value of every option, by its dotted key, where nothing but these entries was asked for."""
+    return flat(listed(parser_for(names).get_defaults().as_dict()))
 
 
 def without_files(text: str) -> str:
