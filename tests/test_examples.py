@@ -3,6 +3,7 @@ import runpy
 from pathlib import Path
 
 import pytest
+import torch
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
@@ -17,6 +18,19 @@ def test_own_loop_learns_labels(capsys):
 def test_own_augmentation_learns_labels(capsys):
     runpy.run_path(str(EXAMPLES / "own_augmentation.py"))["main"]()
     assert "faint to full fade" in capsys.readouterr().out
+
+
+def test_series_with_noise_learn_labels_and_are_less_over_confident_where_it_is_strong():
+    found = runpy.run_path(str(EXAMPLES / "own_series.py"))["main"](epochs=80)
+    one_hot, autolabel = (found[name][-4:].mean().item() for name in ("OneHot", "AutoLabel"))
+    assert one_hot > 0.08
+    assert autolabel < one_hot - 0.04
+
+
+def test_series_of_another_shape_are_refused():
+    noise = runpy.run_path(str(EXAMPLES / "own_series.py"))["Noise"]()
+    with pytest.raises(ValueError, match=r"series must have shape \(B, T\), but \(2, 3, 4\) came"):
+        noise(torch.zeros(2, 3, 4), torch.tensor([0, 1]))
 
 
 def test_ones_own_augmentation_takes_fewer_than_15_lines():

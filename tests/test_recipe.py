@@ -24,6 +24,11 @@ ROOT = {
 }
 
 
+def autolabel(alpha):
+    """The labels of a recipe that starts from one-hot."""
+    return ("autolabel", {"alpha": alpha, "start_table": None})
+
+
 def words_for(name):
     data = name.rpartition("/")[2].removeprefix("cpu-").partition("-")[0]
     return ROOT.get(data, [])
@@ -79,9 +84,8 @@ def test_the_papers_imagenet_recipe_is_that_of_the_paper():
 def test_each_regime_has_the_papers_value_on_each_data_set(name, regime, option, value):
     recipe = read_recipe(name, ["--data.root=x", f"--regime={regime}"])
     assert recipe.labels.options[option] == value
-    assert read_recipe(name, ["--data.root=x", f"--regime={regime}", f"--{option}=0.7"]).labels.options == {
-        option: 0.7
-    }
+    changed = read_recipe(name, ["--data.root=x", f"--regime={regime}", f"--{option}=0.7"])
+    assert changed.labels.options[option] == 0.7
 
 
 @pytest.mark.parametrize("name", ["cifar100", "cpu-cifar10", "embedded"])
@@ -134,14 +138,14 @@ def test_naming_another_entry_forgets_the_options_of_the_one_before(written):
     recipe = read_recipe(path, ["--labels", "one_hot"])
     assert recipe.labels == ("one_hot", {})
     assert recipe.augment.options["m_max"] == 3
-    assert read_recipe(path, ["--labels", "autolabel"]).labels == ("autolabel", {"alpha": 0.5})
+    assert read_recipe(path, ["--labels", "autolabel"]).labels == autolabel(0.5)
 
 
 def test_a_regime_sets_augmentation_labels_and_loss_and_the_layers_own_options_win(written):
     path = written("regime: at_autolabel\nlabels: {alpha: 0.3}\n")
     recipe = read_recipe(path)
     assert recipe.augment.name == "adversarial"
-    assert recipe.labels == ("autolabel", {"alpha": 0.3})
+    assert recipe.labels == autolabel(0.3)
     trades = read_recipe(path, ["--regime", "trades", "--augment.steps", "5"])
     assert trades.training.loss == "trades"
     assert trades.labels == ("one_hot", {})
@@ -220,10 +224,10 @@ def test_a_file_lies_on_top_of_its_base_and_flags_on_both(written, tmp_path):
     training = recipe.training
     assert (training.seed, training.batch_size, training.epochs) == (5, 11, 7)  # flag, file, its base
     assert recipe.split["train"] == 1000  # the base of that
-    assert recipe.labels == ("autolabel", {"alpha": 0.3})
+    assert recipe.labels == autolabel(0.3)
     assert recipe.augment.name == "randaug"
     regime = read_recipe(path, ["--regime=mixup_autolabel"])
-    assert (regime.augment.name, regime.labels.options) == ("mixup", {"alpha": 0.7})
+    assert (regime.augment.name, regime.labels) == ("mixup", autolabel(0.7))
 
 
 def test_a_file_that_changes_nothing_is_its_base(written):

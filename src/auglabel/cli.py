@@ -16,6 +16,7 @@ VERBS = {
     "corrupt": "write corrupted copies of a data set's test images, as CIFAR-C and ImageNet-C have them",
     "preview": "a picture of every bucket of an augmentation, with its learned confidence",
     "inspect": "the learned confidence per bucket, epoch by epoch",
+    "audit": "which operations and magnitudes keep their label, for any trained network: no training",
     "reproduce": "a table or figure of the paper, ours beside theirs: table2, figure5, ..., all",
     "list": "what names there are: recipes, data, models, augmentations, labels, ...",
 }

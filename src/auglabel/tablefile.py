@@ -14,6 +14,7 @@ from auglabel.distance import DistanceGrid
 from auglabel.whole import write_text
 
 FORMAT = "auglabel table, version 1"
+AUDIT = "auglabel audit, version 1"  # a table and what it was read off
 
 
 def save_table(path: str | os.PathLike[str], table: Tensor, grid: DistanceGrid) -> None:
@@ -30,12 +31,12 @@ def save_table(path: str | os.PathLike[str], table: Tensor, grid: DistanceGrid) 
 
 
 def load_table(path: str | os.PathLike[str], grid: DistanceGrid) -> Tensor:
-    """The confidences (num_buckets,) that `save_table` wrote, once they are known to fit `grid`."""
+    """The confidences (num_buckets,) of a table or an audit, once they are known to fit `grid`."""
     try:
         found = json.loads(Path(path).read_text(encoding="utf-8"))
     except ValueError as error:
         raise ValueError(f"{path} is not a label table: it is not JSON ({error}).") from None
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
+    if not isinstance(found, dict) or found.get("format") not in (FORMAT, AUDIT):
         came = found.get("format") if isinstance(found, dict) else found
         raise ValueError(
             f'{path} is not a label table: its "format" must be "{FORMAT}", but {kind_of(came)} came.'

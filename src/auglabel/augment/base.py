@@ -37,6 +37,10 @@ class Augmentation:
         """`images` moved by `distance`. Only attacks look at `model`."""
         raise NotImplementedError(f"{type(self).__name__} must define apply(...).")
 
+    def require(self, images: Tensor) -> None:
+        """Refuse what this augmentation cannot move; one for other things than images overrides it."""
+        require_images("images", images)
+
     def __call__(
         self,
         images: Tensor,
@@ -53,7 +57,7 @@ class Augmentation:
         """
         if dtype is not None and not dtype.is_floating_point:
             raise ValueError(f"dtype must be a floating point one, but {dtype} came.")
-        require_images("images", images)
+        self.require(images)
         require_integers("labels", labels)
         require_same_length(type(self).__name__, images=images, labels=labels)
         if bucket is None:

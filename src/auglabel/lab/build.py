@@ -50,11 +50,11 @@ def make_model(name: str, data: DataSet, options: dict[str, Any]) -> nn.Module:
         raise ValueError(f"{name} could not be built: {str(error).split(chr(10), 1)[0]}") from None
     if not isinstance(model, nn.Module):
         raise ValueError(f"{name} must return a torch.nn.Module, but a {type(model).__name__} came.")
-    _require_fitting(name, model, data)
+    require_predictions(name, model, data)
     return model
 
 
-def _require_fitting(name: str, model: nn.Module, data: DataSet) -> None:
+def require_predictions(name: str, model: nn.Module, data: DataSet) -> None:
     """One picture goes in, one number per class comes out."""
     channels, height, width = data.train.shape
     size = f"{channels} x {height} x {width}"

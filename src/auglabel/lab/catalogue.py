@@ -57,10 +57,25 @@ def fixed_table(num_classes: int, grid: DistanceGrid, path: str) -> FixedTable:
     return FixedTable(num_classes, load_table(path, grid))
 
 
+def autolabel(
+    num_classes: int, grid: DistanceGrid, alpha: float, start_table: str | None = None
+) -> AutoLabel:
+    """AutoLabel, from one-hot labels or from those of a file.
+
+    Args:
+        alpha: how far one epoch moves a label: alpha times the calibration error
+        start_table: file of an audit, or of a table that another run learned, to begin with
+    """
+    policy = AutoLabel(num_classes, len(grid), alpha)
+    if start_table is not None:
+        policy.table.copy_(load_table(start_table, grid))
+    return policy
+
+
 LABELS: dict[str, Callable[..., LabelPolicy]] = {
     "one_hot": OneHot,
     "label_smoothing": LabelSmoothing,
-    "autolabel": AutoLabel,
+    "autolabel": autolabel,
     "ccat": CCAT,
     "mixup": MixupLabels,
     "table": fixed_table,

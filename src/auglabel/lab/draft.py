@@ -203,10 +203,9 @@ class _Draft:
         )
         self._made("prepare", Clean, recipe.prepare)
         augment = self._made("augment", AUGMENTATIONS[recipe.augment.name], recipe.augment.options)
-        if recipe.labels.name != "table":  # its file is read when training begins
-            self._made(
-                "labels", partial(labels_for, recipe.labels.name, 2, augment.grid), recipe.labels.options
-            )
+        if recipe.labels.name != "table":  # files are read when training begins
+            options = {key: value for key, value in recipe.labels.options.items() if key != "start_table"}
+            self._made("labels", partial(labels_for, recipe.labels.name, 2, augment.grid), options)
         if recipe.training.loss in HARD_LABELS and recipe.labels.name != "one_hot":
             raise RecipeError(
                 f"{self._origin('labels')}the loss {recipe.training.loss} takes labels as they are, so "

@@ -116,7 +116,7 @@ def evaluate_run(run: Run, asked: Asked, words: Sequence[str]) -> dict[str, Any]
     run.require_data(data, parts)
     weights, about = run_weights(run, how.checkpoint)
     model = model_for(recipe, data)
-    _load(model, weights, str(run.path))
+    load_into(model, weights, str(run.path))
     out = Path(how.out) if how.out else run.path / "eval"
     known = overlaps(_operations(recipe), asked.corrupted)
     return _measure(model, recipe, data, parts, asked, {"run": str(run.path), **about}, out, known)
@@ -150,7 +150,7 @@ def evaluate_network(recipe: Recipe, asked: Asked) -> dict[str, Any]:
     weights = load_weights(Path(how.weights))
     data, parts = data_for(recipe)
     model = model_for(recipe, data)
-    _load(model, weights, how.weights)
+    load_into(model, weights, how.weights)
     about = {"model": recipe.model.name, "weights": how.weights}
     doubts = _doubts(recipe, data, len(parts.validation) > 0)
     return _measure(model, recipe, data, parts, asked, about, Path(how.out or "eval"), doubts)
@@ -229,7 +229,7 @@ def _doubts(recipe: Recipe, data: DataSet, scaled: bool) -> list[str]:
     return []
 
 
-def _load(model: nn.Module, weights: dict[str, Tensor], where: str) -> None:
+def load_into(model: nn.Module, weights: dict[str, Tensor], where: str) -> None:
     """Put `weights` into `model`; a network inside our Normalize takes its own names."""
     ours = model.state_dict()
     if weights.keys() != ours.keys() and {f"net.{name}" for name in weights} <= ours.keys():

@@ -13,6 +13,7 @@ from rich.console import Console
 from auglabel.checks import entry, require_whole
 from auglabel.corrupt import SUITES
 from auglabel.lab import draft, options
+from auglabel.lab.audited import Audited, audit_network
 from auglabel.lab.catalogue import AUGMENTATIONS, DATASETS, LABELS, LOSSES, REGIMES
 from auglabel.lab.conditions import Attack
 from auglabel.lab.copies import Copies, corrupt_data
@@ -160,6 +161,13 @@ def demo(words: list[str]) -> None:
     show(asked.seeds, asked.epochs)
 
 
+def audit(words: list[str]) -> None:
+    name, rest = _named(words)
+    how, rest = flags(Audited, rest)
+    path = audit_network(name, how, rest, Console(highlight=False, emoji=False))
+    print(f"wrote {path}")
+
+
 def reproduce(words: list[str]) -> int:
     from auglabel.lab.paper.reproduce import reproduce as reproduce_name
 
@@ -211,6 +219,7 @@ VERBS: dict[str, Callable[[list[str]], object]] = {  # an exit code, if a whole 
     "corrupt": corrupt,
     "preview": preview,
     "inspect": inspect,
+    "audit": audit,
     "reproduce": reproduce,
     "list": list_names,
 }
@@ -222,6 +231,7 @@ FLAGS: dict[str, tuple[str, list[type]]] = {
     "corrupt": ("DATA OUT [--data.root DIR]", [Copies]),
     "preview": ("[RECIPE or RUN]", [Shown]),
     "inspect": ("RUN", [Shown]),
+    "audit": ("[RUN]", [Audited]),
     "reproduce": ("NAME", [Reproduce, Crew]),
     "list": (f"[{' | '.join(LISTS)}]", []),
 }

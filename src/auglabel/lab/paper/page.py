@@ -146,7 +146,7 @@ class Page:
         write_text(folder / f"{self.name}.tex", self.latex())
         write_text(folder / f"{self.name}.csv", self.csv())
         about: Mapping[str, object] = {
-            "format": "auglabel table, version 1",
+            "format": "auglabel results, version 1",
             "name": self.name,
             "title": self.title,
             "records": [record.as_dict() for record in self.records],

@@ -1,0 +1,145 @@
+"""Is an augmentation too strong? What a trained network makes of every bucket, and what its labels should be.
+
+No training: the network is asked for its predictions on labelled images moved by distances of each bucket.
+The label that is proposed is AutoLabel's update at alpha 1, from one-hot labels and with the signed gap:
+
+    c = clip(1 - (confidence - accuracy), accuracy, 1)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from auglabel.calibration import Calibration
+from auglabel.distance import DistanceGrid
+
+Z = 1.959964  # of a 95 % interval
+NOTICED = 0.01  # an over-confidence of less than a point is no reason to soften a label
+LEFT = 0.5  # of what a network knows beyond chance: with less, an augmentation destroys the class
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """What the network reaches on one bucket."""
+
+    kind: str
+    level: int
+    count: int
+    accuracy: float
+    confidence: float
+    ece: float
+    debiased_ece: float
+
+    @property
+    def gap(self) -> float:
+        """Above 0: over-confident."""
+        return self.confidence - self.accuracy
+
+    @property
+    def label(self) -> float:
+        """The confidence that its label should have."""
+        return min(1.0, max(self.accuracy, 1 - self.gap))
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Wilson's, 95 %, of the accuracy."""
+        return wilson(self.accuracy, self.count)
+
+
+@dataclass(frozen=True)
+class Audit:
+    """Every bucket, and the images as they are."""
+
+    grid: DistanceGrid
+    clean: Bucket
+    buckets: Sequence[Bucket]
+    chance: float
+
+    def verdict(self, bucket: Bucket) -> str:
+        """keep, soften or destroyed."""
+        _, high = bucket.interval
+        if high < self.chance + LEFT * (self.clean.accuracy - self.chance):
+            return "destroyed"
+        error = Z * math.sqrt(bucket.accuracy * (1 - bucket.accuracy) / bucket.count)
+        return "soften" if bucket.gap - error > NOTICED else "keep"
+
+    def kinds(self) -> Iterator[tuple[str, list[Bucket]]]:
+        """The buckets of each kind, from weak to strong."""
+        for kind in self.grid.kinds:
+            yield kind, [bucket for bucket in self.buckets if bucket.kind == kind]
+
+    def sentences(self) -> list[str]:
+        """A sentence per kind: up to which level its labels hold, and what beyond."""
+        return [f"{kind}: {'; '.join(self._parts(buckets))}." for kind, buckets in self.kinds()]
+
+    def _parts(self, buckets: Sequence[Bucket]) -> Iterator[str]:
+        """Runs of levels with the same verdict."""
+        start = 0
+        for place in range(1, len(buckets) + 1):
+            verdicts = [self.verdict(bucket) for bucket in buckets]
+            if place < len(buckets) and verdicts[place] == verdicts[start]:
+                continue
+            yield self._part(verdicts[start], buckets[start:place], alone=len(buckets) == 1)
+            start = place
+
+    def _part(self, verdict: str, buckets: Sequence[Bucket], alone: bool) -> str:
+        first, last = buckets[0], buckets[-1]
+        where = f"level {first.level} " if first is last else f"levels {first.level} to {last.level} "
+        where, ending = ("", "s") if alone else (where, "")
+        if verdict == "keep":
+            return f"{where}keep{ending} the label as it is"
+        if verdict == "destroyed":
+            return f"{where}destroy{ending} the class (accuracy {100 * last.accuracy:.0f} %)"
+        labels = " to ".join(dict.fromkeys((f"{first.label:.2f}", f"{last.label:.2f}")))
+        return f"{where}want{ending} a label of {labels} (over-confident by {100 * last.gap:.1f} points)"
+
+
+def audit_of(clean: Calibration, seen: Calibration, grid: DistanceGrid, classes: int) -> Audit:
+    """An audit out of what was seen, on images as they are and in every bucket."""
+    cut = zip(grid.kinds, grid.levels, strict=True)
+    levels = [(kind, level + 1) for kind, count in cut for level in range(count)]
+    buckets = [_bucket(kind, level, seen, place) for place, (kind, level) in enumerate(levels)]
+    return Audit(grid, _bucket("clean", 0, clean, 0), buckets, 1 / classes)
+
+
+def _bucket(kind: str, level: int, seen: Calibration, place: int) -> Bucket:
+    readings = (seen.accuracy, seen.confidence, seen.ece, seen.debiased_ece)
+    return Bucket(kind, level, int(seen.count[place]), *(float(reading[place]) for reading in readings))
+
+
+def as_json(audit: Audit, about: dict[str, Any]) -> dict[str, Any]:
+    """Everything; `confidence` makes it a label table for training."""
+    return {
+        "format": "auglabel audit, version 1",
+        **about,
+        "confidence": {kind: [round(b.label, 6) for b in some] for kind, some in audit.kinds()},
+        "clean": _plain(audit.clean),
+        "buckets": [_plain(bucket) | {"verdict": audit.verdict(bucket)} for bucket in audit.buckets],
+        "sentences": audit.sentences(),
+    }
+
+
+def _plain(bucket: Bucket) -> dict[str, Any]:
+    low, high = bucket.interval
+    numbers = {
+        "accuracy": bucket.accuracy,
+        "accuracy_low": low,
+        "accuracy_high": high,
+        "confidence": bucket.confidence,
+        "gap": bucket.gap,
+        "ece": bucket.ece,
+        "debiased_ece": bucket.debiased_ece,
+        "label": bucket.label,
+    }
+    about = {"kind": bucket.kind, "level": bucket.level, "count": bucket.count}
+    return about | {name: round(value, 6) for name, value in numbers.items()}
+
+
+def wilson(share: float, count: int) -> tuple[float, float]:
+    """The 95 % interval of a share of `count`."""
+    middle = (share + Z**2 / (2 * count)) / (1 + Z**2 / count)
+    half = Z / (1 + Z**2 / count) * math.sqrt(share * (1 - share) / count + Z**2 / (4 * count**2))
+    return max(0.0, middle - half), min(1.0, middle + half)

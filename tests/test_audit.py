@@ -1,0 +1,214 @@
+"""Which augmentations keep their label, for any network: by hand, and as a user runs it."""
+
+import json
+
+import pytest
+import torch
+from torch import nn
+
+from auglabel import Calibration
+from auglabel.cli import main
+from auglabel.distance import DistanceGrid
+from auglabel.lab.audit import Bucket, audit_of, wilson
+from auglabel.lab.draft import read_recipe
+from auglabel.tablefile import load_table
+
+SMALL = ["--split.train=200", "--split.validation=100", "--epochs=3", "--model.widths=[8,8,8]"]
+
+
+def bucket(accuracy, confidence, count=1000, kind="rotate", level=1):
+    return Bucket(kind, level, count, accuracy, confidence, abs(confidence - accuracy), 0.0)
+
+
+def audited(clean, *buckets, grid=None, classes=10):
+    """An audit of predictions with these accuracies and confidences, 1,000 each."""
+    grid = grid or DistanceGrid((len(buckets),), ("rotate",))
+    seen, plain = Calibration(len(buckets)), Calibration()
+    for place, (accuracy, confidence) in enumerate(buckets):
+        fill(seen, accuracy, confidence, place, classes)
+    fill(plain, *clean, 0, classes)
+    return audit_of(plain, seen, grid, classes)
+
+
+def fill(seen, accuracy, confidence, place, classes):
+    probs = torch.full((1000, classes), (1 - confidence) / (classes - 1), dtype=torch.float64)
+    probs[:, 0] = confidence
+    labels = torch.ones(1000, dtype=torch.int64)
+    labels[: round(1000 * accuracy)] = 0
+    seen.update(probs, labels, torch.full((1000,), place))
+
+
+def test_wilson_by_hand():
+    """Of 8 of 10: z = 1.96, so (0.8 + 0.19207) / 1.38415 = 0.71675, and 0.22658 to either side."""
+    low, high = wilson(0.8, 10)
+    assert (low, high) == pytest.approx((0.49016, 0.94333), abs=1e-4)
+    assert wilson(0.0, 50)[0] == 0
+    assert wilson(1.0, 50)[1] == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "confidence", "label"),
+    [
+        (0.7, 0.9, 0.8),  # over-confident by 0.2
+        (0.9, 0.7, 1.0),  # under-confident: as sure as can be
+        (0.6, 1.0, 0.6),  # 1 - 0.4: at the accuracy itself
+        (0.2, 0.9, 0.3),
+    ],
+)
+def test_the_label_is_one_less_the_gap_but_at_least_the_accuracy(accuracy, confidence, label):
+    assert bucket(accuracy, confidence).label == pytest.approx(label)
+
+
+def test_words_say_which_levels_keep_want_less_and_destroy():
+    audit = audited((0.9, 0.9), (0.9, 0.9), (0.9, 0.905), (0.7, 0.9), (0.6, 0.9), (0.3, 0.8))
+    assert audit.sentences() == [
+        "rotate: levels 1 to 2 keep the label as it is; levels 3 to 4 want a label of 0.80 to 0.70 "
+        "(over-confident by 30.0 points); level 5 destroy the class (accuracy 30 %)."
+    ]
+
+
+def test_destroyed_is_less_than_half_of_what_is_known_beyond_chance():
+    """Clean 0.9 of 10 classes: half way to chance, 0.1, is 0.5; at 0.45 the interval ends at 0.481."""
+    audit = audited((0.9, 0.9), (0.45, 0.45), (0.48, 0.48))
+    assert [audit.verdict(each) for each in audit.buckets] == ["destroyed", "keep"]
+
+
+def test_few_images_are_no_proof():
+    audit = audited((0.9, 0.9), (0.8, 0.83))
+    assert audit.verdict(bucket(0.8, 0.83, count=10_000)) == "soften"
+    assert audit.verdict(bucket(0.8, 0.83, count=100)) == "keep"
+
+
+def test_a_kind_without_levels_speaks_of_itself():
+    grid = DistanceGrid((1, 2), ("equalize", "rotate"))
+    first, _ = audited((0.9, 0.9), (0.7, 0.9), (0.9, 0.9), (0.9, 0.9), grid=grid).sentences()
+    assert first == "equalize: wants a label of 0.80 (over-confident by 20.0 points)."
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    path = tmp_path_factory.mktemp("audit") / "run"
+    assert main(["train", "embedded", *SMALL, "--regime=vanilla", f"--out={path}", "--tracker=none"]) == 0
+    return path
+
+
+def test_a_run_is_audited_on_its_validation_images_and_training_takes_the_labels(run, tmp_path, capsys):
+    assert main(["audit", str(run)]) == 0
+    said = capsys.readouterr().out
+    assert "rotate: " in said
+    found = json.loads((run / "audit.json").read_text())
+    assert (found["data"]["part"], found["data"]["images"]) == ("validation", 100)
+    assert len(found["buckets"]) == 82  # trained without augmentation: RandAug
+    assert all(each["count"] == 100 for each in found["buckets"])
+    first = found["buckets"][0]
+    expected = min(1, max(first["accuracy"], 1 - first["confidence"] + first["accuracy"]))
+    assert found["confidence"]["rotate"][0] == pytest.approx(expected, abs=1e-5)
+    assert [first["accuracy_low"], first["accuracy_high"]] == pytest.approx(
+        list(wilson(first["accuracy"], 100)), abs=1e-6
+    )
+    for labels in (
+        ["--labels=table", f"--labels.path={run / 'audit.json'}"],
+        ["--labels=autolabel", "--labels.alpha=0", f"--labels.start_table={run / 'audit.json'}"],
+    ):
+        out = tmp_path / labels[0].removeprefix("--labels=")
+        words = [*SMALL, "--regime=randaug", *labels, f"--out={out}", "--tracker=none", "--max_steps=2"]
+        assert main(["train", "embedded", *words]) == 0
+        assert main(["train", "--resume", f"--out={out}", "--tracker=none"]) == 0
+        grid = DistanceGrid(*zip(*((len(v), k) for k, v in found["confidence"].items()), strict=True))
+        kept = load_table(out / "table.json", grid)
+        wanted = torch.tensor([v for row in found["confidence"].values() for v in row])
+        torch.testing.assert_close(kept, wanted)
+
+
+def test_the_numbers_are_those_of_the_network(run, tmp_path):
+    """One bucket's accuracy, by asking the network about the very views."""
+    from auglabel import RandAug
+    from auglabel.lab.build import data_for, model_for
+    from auglabel.lab.measured import load_into, run_weights
+    from auglabel.lab.rundir import Run
+    from auglabel.lab.seeding import generator_for
+    from auglabel.measure import every_bucket
+
+    words = ["--augment=randaug", "--augment.operations=[rotate]", "--part=test", "--images=40"]
+    assert main(["audit", str(run), *words, f"--out={tmp_path / 'a.json'}"]) == 0
+    found = json.loads((tmp_path / "a.json").read_text())
+    recipe = read_recipe(str(run / "recipe.yaml"))
+    data, parts = data_for(recipe)
+    model = model_for(recipe, data)
+    load_into(model, run_weights(Run(run))[0], "")
+    model.eval()
+    rows = torch.randperm(len(parts.test), generator=generator_for(0, "images"))[:40].sort().values
+    loader = [(parts.test.fetch(rows), parts.test.labels[rows])]
+    views = every_bucket(model, RandAug(operations=["rotate"]), loader, generator=generator_for(0, "audit"))
+    right, count = torch.zeros(10), torch.zeros(10)
+    for view in views:
+        correct = model(view.images.float() / 255).argmax(dim=1) == view.labels
+        right.index_add_(0, view.bucket, correct.float())
+        count.index_add_(0, view.bucket, torch.ones(len(correct)))
+    assert [each["accuracy"] for each in found["buckets"]] == pytest.approx(
+        (right / count).tolist(), abs=1e-6
+    )
+
+
+def test_programs_give_what_the_network_gives(run, tmp_path):
+    from auglabel.lab.build import data_for, model_for
+    from auglabel.lab.measured import load_into, run_weights
+    from auglabel.lab.rundir import Run
+
+    recipe = read_recipe(str(run / "recipe.yaml"))
+    model = model_for(recipe, data_for(recipe)[0])
+    load_into(model, run_weights(Run(run))[0], "")
+    model.eval()
+    example = torch.zeros(2, 1, 28, 28)
+    torch.jit.trace(model, example).save(tmp_path / "net.ts")
+    batch = torch.export.Dim("batch", min=1, max=1024)
+    exported = torch.export.export(model, (example,), dynamic_shapes=({0: batch},))
+    torch.export.save(exported, tmp_path / "net.pt2")
+    common = [*SMALL[:2], "--part=test", "--images=30", "--augment=randaug", "--augment.operations=[rotate]"]
+    assert main(["audit", str(run), *common[2:], f"--out={tmp_path / 'run.json'}"]) == 0
+    expected = json.loads((tmp_path / "run.json").read_text())
+    for name in ("net.ts", "net.pt2"):
+        words = ["--data=embedded", *common, f"--program={tmp_path / name}", f"--out={tmp_path / 'p.json'}"]
+        assert main(["audit", *words]) == 0
+        found = json.loads((tmp_path / "p.json").read_text())
+        assert found["data"]["checksum"] == expected["data"]["checksum"]
+        for mine, theirs in zip(found["buckets"], expected["buckets"], strict=True):
+            assert mine["confidence"] == pytest.approx(theirs["confidence"], abs=1e-4)
+
+
+class Nine(nn.Module):
+    def forward(self, images):
+        return images.flatten(1)[:, :9]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["/nowhere"], "is not a run"),
+        (["--data=embedded"], "which network?"),
+        (["--data=embedded", "--program=/nowhere.ts"], "there is no file /nowhere.ts"),
+        (["--data=embedded", "--program=BAD"], "is neither TorchScript nor an exported program"),
+        (["--data=embedded", "--program=NINE"], "must give 10 logits, one per class of"),
+        (["--data=embedded", "--program=x", "--weights=y"], "weights go with --model"),
+        (["--data=embedded", "--part=training"], "part must be one of"),
+        (["--data=embedded", "--images=0"], "images must be at least 1"),
+    ],
+)
+def test_bad_input_gets_one_sentence(words, told, tmp_path, capsys):
+    (tmp_path / "bad.ts").write_bytes(b"nothing of the kind")
+    torch.jit.script(Nine()).save(tmp_path / "nine.ts")
+    files = {"BAD": str(tmp_path / "bad.ts"), "NINE": str(tmp_path / "nine.ts")}
+    words = [word.replace("BAD", files["BAD"]).replace("NINE", files["NINE"]) for word in words]
+    assert main(["audit", *words, f"--out={tmp_path / 'x.json'}"]) != 0
+    said = capsys.readouterr().err
+    assert told in said
+    assert said.count("\n") == 1
+    assert not (tmp_path / "x.json").exists()
+
+
+def test_a_table_for_other_buckets_is_refused_as_a_start(tmp_path, capsys):
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps({"format": "auglabel audit, version 1", "confidence": {"rotate": [1.0]}}))
+    words = [*SMALL, "--regime=randaug_autolabel", f"--labels.start_table={path}", f"--out={tmp_path / 'r'}"]
+    assert main(["train", "embedded", *words]) == 1
+    assert "is a table for other distances" in capsys.readouterr().err
