@@ -44,7 +44,7 @@ def test_a_grid_is_every_value_with_every_seed(swept):
     assert sorted(found) == NAMES
     for name, result in found.items():
         alpha, seed = re.fullmatch(r"alpha(.*)-seed(\d)", name).groups()
-        assert result["recipe"]["labels"] == {"name": "autolabel", "alpha": float(alpha)}
+        assert result["recipe"]["labels"]["alpha"] == float(alpha)
         assert (result["seed"], result["recipe"]["epochs"]) == (int(seed), 2)
         assert result["measured"] == [f"--on={on} --images=10 --resamples=0" for on in ("clean", "fog")]
 
@@ -220,8 +220,8 @@ def made_up(folder, *runs):
         if nll is not None:
             columns = {"columns": ["on", "accuracy", "ece"], "rows": [["fog", *row] for row in rows]}
             seen = {"accuracy": 0.5, "ece": 0.1, "nll": nll}
-            about = {"format": "auglabel result, version 1", "validation": seen, "evaluations": [columns]}
-            results.file(job).write_text(json.dumps(about))
+            about = {"format": "auglabel result, version 1", "recipe": job.plain, "validation": seen}
+            results.file(job).write_text(json.dumps({**about, "evaluations": [columns]}))
     return summary_of(list(jobs.values()), results, ["corrupted"])
 
 
