@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch.utils.data import DataLoader, TensorDataset
 
-from auglabel import AugMix, AutoLabel, Pool, calibrate
+from auglabel import AugLabel, AugMix
 from auglabel.data.embedded import load_embedded
 from auglabel.models.small import SmallNet
 
@@ -17,22 +17,19 @@ def main(epochs: int = 5) -> None:
     model = SmallNet(num_classes=10, mean=[0.286], std=[0.353]).to(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9, nesterov=True)
 
-    augment = AugMix()
-    policy = AutoLabel(num_classes=10, num_buckets=len(augment.grid), alpha=0.02).to(device)
-    pool = Pool(augment.grid)
+    learned = AugLabel(AugMix(), num_classes=10, alpha=0.02).to(device)
 
     for epoch in range(epochs):
         model.train()
         for images, labels in train_loader:
-            view = augment(images.to(device), labels.to(device), model)
-            loss = F.cross_entropy(model(view.images), policy(view))
+            images, targets = learned(images.to(device), labels.to(device), model)
+            loss = F.cross_entropy(model(images), targets)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-        policy.update(pool(calibrate(model, augment, val_loader, visits=2, turn=epoch)))
-        print(
-            f"epoch {epoch + 1}: label confidence {policy.table.mean():.3f}, lowest {policy.table.min():.3f}"
-        )
+        learned.update(model, val_loader)
+        mean, lowest = learned.table.mean(), learned.table.min()
+        print(f"epoch {epoch + 1}: label confidence {mean:.3f}, lowest {lowest:.3f}")
 
 
 if __name__ == "__main__":

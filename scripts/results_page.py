@@ -22,8 +22,10 @@ INTRO = """# Results
 Every table and figure of the paper at CPU size, ours beside the paper's, and a verdict on each claim. All of
 it is made by two commands, the first of which runs what is not there yet:
 
-    auglabel reproduce all --cifar10 DIR --cifar100 DIR
-    python scripts/results_page.py
+```sh
+auglabel reproduce all --cifar10 DIR --cifar100 DIR
+python scripts/results_page.py
+```
 
 What a row is, its seeds, how rho and alpha are chosen, and each claim were written down before a test image
 was looked at: [results/plan.yaml](../results/plan.yaml), which ends with what was corrected since. One JSON

@@ -4,7 +4,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from auglabel.lab.checkpoint import load_checkpoint, load_weights, save_checkpoint
+from auglabel.lab.checkpoint import load_checkpoint, load_weights, save_checkpoint, save_weights
 
 
 @pytest.fixture
@@ -67,6 +67,23 @@ def outcome(path):
         return "", load_checkpoint(path)
     except ValueError as error:
         return str(error), None
+
+
+def test_weights_that_we_wrote_are_the_same_bytes_each_time_and_no_flipped_bit_goes_unnoticed(tmp_path):
+    path, tensors = tmp_path / "w.safetensors", {"a": torch.arange(5.0), "b": torch.ones(2, 2)}
+    save_weights(path, tensors)
+    whole = path.read_bytes()
+    save_weights(tmp_path / "again", tensors)
+    assert (tmp_path / "again").read_bytes() == whole
+    for place in range(len(whole)):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :])
+        try:
+            found = load_weights(path)
+        except ValueError:
+            continue
+        assert {name: value.tolist() for name, value in found.items()} in (
+            {name: value.tolist() for name, value in tensors.items()},
+        ), place
 
 
 def test_other_programs_weights_are_no_checkpoint_but_are_weights(tmp_path):

@@ -382,3 +382,29 @@ def test_a_tar_with_a_link_is_refused(tmp_path):
 
     with pytest.raises(ValueError, match="'data_batch_1' is a link or a special file"):
         cifar10(path, verify=False)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\x80\x02}r\xff\xff\xff\x7f.",  # a place in memory that would need 16 GB
+        b"\x80\x02}K\x01" + b"2\x86" * 60 + b"K\x01s.",  # a key that takes for ever to hash
+        b"\x80\x02}K\x01" + b"\x85" * 200_000 + b"K\x01s.",  # one so deep that hashing it crashes
+        b"cnumpy\nndarray\n(J\xff\xff\xff\x7f\x85U\x02u1tR.",  # an array of 2 GB, of which no byte is there
+        b"cnumpy\ndtype\nU\x02O8K\x00K\x01\x87R.",  # pointers
+    ],
+)
+def test_a_pickle_gets_no_memory_and_no_time_for_what_it_only_asks_for(content):
+    with pytest.raises(ValueError, match=r"^x is (damaged|refused|not a batch).*\.$"):
+        cifar._from_python(CIFAR10, content, "x")
+
+
+def test_an_archive_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
+    archive = tmp_path / "cifar-10-binary.tar.gz"
+    with tarfile.open(archive, "w:gz") as tar:
+        about = tarfile.TarInfo("data_batch_1.bin")
+        about.size = 2**21
+        tar.addfile(about, io.BytesIO(bytes(2**21)))
+    monkeypatch.setattr("auglabel.data.files.MOST_UNPACKED", 2**20)
+    with pytest.raises(ValueError, match=r"is refused: it unpacks to more than 1,048,576 bytes\.$"):
+        cifar10(archive, verify=False)

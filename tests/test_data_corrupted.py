@@ -341,9 +341,20 @@ def test_unfinished_copies_made_here_are_named(tmp_path):
     with pytest.raises(ValueError, match=r"about\.json is damaged: it does not say the shape"):
         corrupted(tmp_path)
     (tmp_path / "about.json").write_text("{")
-    with pytest.raises(ValueError, match=r"about\.json is damaged: it is not JSON"):
+    with pytest.raises(ValueError, match=r"about\.json is damaged, or not .*: it is not JSON"):
         corrupted(tmp_path)
     (tmp_path / "about.json").write_text('{"format": "of someone else"}')
     assert (
         corrupted(tmp_path).origin(["fog"]) == "files in the layout of ImageNet-C whose checksums are unknown"
     )
+
+
+def test_sizes_that_cannot_be_mapped_are_named(tmp_path):
+    """Entries of no bytes, fewer than none of them: numpy would divide by zero."""
+    words = b"{'descr': '|V0', 'fortran_order': False, 'shape': (-1,), }\n"
+    (tmp_path / "fog.npy").write_bytes(
+        b"\x93NUMPY\x01\x00" + len(words).to_bytes(2, "little") + words + b"abc"
+    )
+    np.save(tmp_path / "labels.npy", np.zeros(5, np.int64))
+    with pytest.raises(ValueError, match=r"fog\.npy is cut short or damaged"):
+        corrupted(tmp_path).source("fog", 1)

@@ -692,3 +692,23 @@ def test_importing_the_data_modules_loads_neither_pillow_nor_datasets():
     code += "; import sys; assert not {'PIL', 'datasets', 'safetensors'} & set(sys.modules)"
 
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_only_image_formats_are_opened(tree):
+    """PostScript is a program, which Pillow would hand to Ghostscript."""
+    first = next((tree / "train").rglob("*.png"))
+    first.write_bytes(b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 8 8\n%%EndComments\nshowpage\n")
+    with pytest.raises(ValueError, match="no known image format"):
+        folder(tree)
+
+
+@pytest.mark.parametrize("memory_gb", [4.0, 0.0])
+def test_colours_that_a_palette_lacks_make_a_broken_image(tree, memory_gb, monkeypatch):
+    """Pillow finds that out only when it looks them up."""
+
+    def lacking(picture, channels):
+        raise ValueError("palette index out of range")
+
+    monkeypatch.setattr("auglabel.data.picture.coloured", lacking)
+    with pytest.raises(ValueError, match=r"is broken and cannot be read as an image \(palette index"):
+        folder(tree, memory_gb=memory_gb, cache=False).train.fetch(torch.tensor([0]))

@@ -1,5 +1,7 @@
 """`.npz` files under their usual names; what is wrong with one is said in a sentence."""
 
+import zipfile
+
 import numpy as np
 import pytest
 
@@ -112,3 +114,24 @@ def test_a_single_array_and_a_missing_file_are_told_apart(tmp_path):
         npz(tmp_path / "one.npy")
     with pytest.raises(FileNotFoundError, match=r"two\.npz does not exist"):
         npz(tmp_path / "two.npz")
+
+
+def test_one_wrong_label_does_not_make_millions_of_classes(tmp_path):
+    images, labels = np.zeros((2, 4, 4), np.uint8), np.array([0, 2**24])
+    np.savez(tmp_path / "a.npz", images=images, labels=labels)
+    with pytest.raises(ValueError, match=r"at most 1,048,576 of them, but 16777216 came\.$"):
+        npz(tmp_path / "a.npz")
+
+
+def test_a_bomb_is_named_before_it_is_unpacked(tmp_path):
+    np.savez_compressed(tmp_path / "a.npz", images=np.zeros((2**22, 8, 10), np.uint8), labels=np.zeros(2))
+    with pytest.raises(ValueError, match=r"it unpacks to 335,5.* bytes, 100 times its own size or more"):
+        npz(tmp_path / "a.npz")
+
+
+def test_what_is_no_array_is_named(tmp_path):
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as file:
+        file.writestr("images.npy", b"none")
+        file.writestr("labels.npy", b"none")
+    with pytest.raises(ValueError, match="it holds something else than arrays"):
+        npz(tmp_path / "a.npz")

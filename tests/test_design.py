@@ -20,7 +20,7 @@ def allowed() -> dict[str, set[str]]:
     for left, right in re.findall(r"^\| (`.*?) \| (.*?) \|$", section, flags=re.M):
         names = re.findall(r"`(\w+)`", right)
         for name in re.findall(r"`(\w+)`", left):
-            rules[name] = set(rules) if right == "all of the above" else set(names)
+            rules[name] = set(rules) - set(names) if right.startswith("all of the above") else set(names)
     return rules
 
 

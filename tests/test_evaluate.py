@@ -120,6 +120,19 @@ def test_the_temperature_of_augmented_images_comes_from_validation_images_alone(
     assert whole.temperature == less.temperature
 
 
+def test_bins_hold_what_a_reliability_diagram_is_drawn_from():
+    test, validation = parts()
+    (row,) = evaluate(nearest_mean(), test, validation, [CLEAN], **QUICK).rows
+    probs = logits_of(nearest_mean(), test).double().softmax(dim=1)
+    confidence, predicted = probs.max(dim=1)
+    cell = (confidence * 15).ceil() - 1
+    for number in range(15):
+        inside = cell == number
+        assert row.bins["count"][number] == inside.sum()
+        assert row.bins["confidence"][number] == pytest.approx(float(confidence[inside].sum()))
+        assert row.bins["correct"][number] == (predicted == test.labels)[inside].sum()
+
+
 def test_intervals_hold_their_value_and_are_as_wide_as_accuracy_is_uncertain():
     test, validation = parts()
     (row,) = evaluate(nearest_mean(), test, validation, [CLEAN], resamples=400).rows

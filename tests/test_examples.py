@@ -43,15 +43,15 @@ README = (Path(__file__).parents[1] / "README.md").read_text()
 
 
 def loop_of(text):
-    """The lines from the augmentation to the update, less indentation."""
+    """The lines from what is learned to the update, less indentation."""
     lines = [line.strip() for line in text.splitlines()]
-    first = next(i for i, line in enumerate(lines) if line.startswith("augment = "))
-    last = next(i for i, line in enumerate(lines) if line.startswith("policy.update("))
+    first = next(i for i, line in enumerate(lines) if line.startswith("learned = "))
+    last = next(i for i, line in enumerate(lines) if line.startswith("learned.update("))
     return [line for line in lines[first : last + 1] if line]
 
 
 def test_the_readme_shows_the_loop_that_own_loop_runs():
-    block = next(part for part in README.split("```") if part.startswith("python") and "augment = " in part)
+    block = next(part for part in README.split("```") if part.startswith("python") and "learned = " in part)
     assert loop_of(block) == loop_of((EXAMPLES / "own_loop.py").read_text())
 
 

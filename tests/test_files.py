@@ -8,7 +8,8 @@ import time
 
 import pytest
 
-from auglabel.lab.files import append_line, read_lines, write_json
+from auglabel.lab.files import append_line, read_lines
+from auglabel.sealed import write_sealed
 from auglabel.whole import write_text, write_whole
 
 
@@ -46,15 +47,15 @@ def test_a_process_killed_in_the_middle_of_a_write_leaves_the_old_file(tmp_path)
 
 def test_a_full_disk_is_an_error_and_the_old_file_stays(tmp_path):
     path = tmp_path / "a.json"
-    write_json(path, {"old": 1})
+    write_sealed(path, {"old": 1})
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
     try:
         with pytest.raises(OSError, match="too large"):
-            write_json(path, {"new": "x" * 5000})
+            write_sealed(path, {"new": "x" * 5000})
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert json.loads(path.read_text()) == {"old": 1}
+    assert json.loads(path.read_text())["old"] == 1
     assert len(list(tmp_path.iterdir())) == 1
 
 

@@ -74,7 +74,8 @@ def test_an_epoch_told_again_replaces_itself_and_those_after(tmp_path):
     ("line", "sentence"),
     [
         ('{"epoch": 2,', "it is not JSON."),
-        ("[1, 2]", 'an object with a whole number as "epoch" was expected, but list [1, 2] came.'),
+        ("[1, 2]", "an object was expected, but list [1, 2] came."),
+        ('{"epoch": 2, "confidence": {"rotate": [1, 1]}, "crc32": "0"}', "its checksum does not fit"),
         ('{"epoch": "2", "confidence": {"rotate": [1, 1]}}', 'a whole number as "epoch" was expected'),
         ('{"epoch": 2, "confidence": [1, 1]}', '"confidence" must hold a list of numbers per kind'),
         ('{"epoch": 2, "confidence": {"rotate": [1, 1.5]}}', "in [0, 1], but float 1.5 came."),

@@ -136,6 +136,7 @@ def test_a_result_whose_usual_values_were_others_is_named(tmp_path):
     results.perform(done)
     result = json.loads(results.file(done).read_text())
     result["recipe"]["optimizer"]["momentum"] = 0.8
+    del result["checksum"]
     results.file(done).write_text(json.dumps(result))
     with pytest.raises(ValueError, match=r"another version of its recipe, which had optimizer.momentum 0.8"):
         results.read(done)
@@ -152,7 +153,14 @@ def test_a_network_of_the_users_own_module_is_trained_and_measured(tmp_path, mon
 
 @pytest.mark.parametrize(
     ("text", "complaint"),
-    [("{", "is damaged, since it is not JSON"), ('{"format": "x"}', "is not a result of auglabel, or of")],
+    [
+        ("{", "is damaged, or not a result: it is not JSON"),
+        ('{"format": "x"}', "is not a result, or of another version"),
+        (
+            '{"format": "auglabel result, version 1", "checksum": "0"}',
+            "its checksum does not fit its content",
+        ),
+    ],
 )
 def test_a_file_that_is_no_result_is_named(made, there, text, complaint):
     there.file(made[1]).write_text(text)

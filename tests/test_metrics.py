@@ -105,3 +105,11 @@ def test_every_metric_refuses_logits_nan_and_nothing(metric):
         metric(torch.tensor([[math.nan, 1.0]]), torch.tensor([0]))
     with pytest.raises(ValueError, match="at least one prediction"):
         metric(torch.empty(0, 2), torch.empty(0, dtype=torch.int64))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_rows_may_be_off_by_its_error(dtype):
+    probs = torch.full((3, 7), 1 / 7).to(dtype)
+    assert metrics.ece(probs, torch.tensor([0, 1, 2])) == pytest.approx(
+        abs(1 / 3 - float(probs[0, 0])), abs=1e-6
+    )

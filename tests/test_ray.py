@@ -36,8 +36,11 @@ def kill_one(process, out):
         busy = workers_of(process)
         for run in under_way(out) & busy.keys():
             if len(times(out)) >= 2:
-                os.kill(busy[run], signal.SIGKILL)
-                return run
+                os.kill(busy[run], signal.SIGSTOP)  # it may have come to its end since
+                if run in under_way(out):
+                    os.kill(busy[run], signal.SIGKILL)
+                    return run
+                os.kill(busy[run], signal.SIGCONT)
         time.sleep(0.05)
     pytest.fail(f"no worker was caught at work: {process.communicate()[0]}")
 

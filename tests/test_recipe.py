@@ -4,6 +4,7 @@ import yaml
 
 from auglabel.lab.catalogue import AUGMENTATIONS, DATASETS
 from auglabel.lab.draft import RECIPES, RecipeError, help_text, read_recipe, recipe_names, recipe_path
+from auglabel.lab.rundir import Run
 
 
 @pytest.fixture
@@ -333,3 +334,40 @@ def test_recipes_say_what_they_are_for():
 def test_every_data_set_can_be_named_and_explained(name):
     """No option of a data set may be called as the section's own."""
     assert "--data.name" in help_text("embedded", [f"--data={name}"])
+
+
+def test_the_recipe_of_a_run_is_known_when_it_was_damaged(tmp_path, written):
+    run = Run(tmp_path / "run")
+    run.begin(read_recipe("embedded"))
+    text = run.recipe_file.read_text()
+    assert run.recipe().training.epochs == read_recipe("embedded").training.epochs
+    run.recipe_file.write_text(text.replace("epochs: 40", "epochs: 41"))
+    with pytest.raises(ValueError, match=r"recipe.yaml is damaged: its checksum does not fit its content"):
+        run.recipe()
+    content, _, _ = text.rpartition("# checksum")  # changed on purpose
+    run.recipe_file.write_text(content.replace("epochs: 40", "epochs: 41"))
+    assert run.recipe().training.epochs == 41
+
+
+def test_a_file_much_longer_than_a_recipe_is_not_read(written):
+    path = written("a: 1\n" * 300_000)
+    with pytest.raises(ValueError, match="more than 131,072 bytes, which no recipe has"):
+        read_recipe(path)
+
+
+def test_a_small_file_cannot_hold_millions_of_values(written):
+    """Ten lists of ten lists of ten lists ..., each written down once."""
+    lists = "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}' if n else 'x'] * 10)}]\n" for n in range(12))
+    with pytest.raises(ValueError, match="holds more than 20,000 values, which no recipe has"):
+        read_recipe(written(lists))
+
+
+@pytest.mark.parametrize("value", ["2001-99-99", "!!bool maybe", "!!timestamp x", "9" * 5000, "0b_"])
+def test_values_that_yaml_itself_stumbles_over_are_named_with_their_file(written, value):
+    with pytest.raises(ValueError, match=r"mine\.yaml.*: this is not a recipe's YAML \(.*\)\.$"):
+        read_recipe(written(f"seed: {value}\n"))
+
+
+def test_a_number_too_large_for_a_float_is_named(written):
+    with pytest.raises(RecipeError, match=r"mine\.yaml, line 2: labels\.alpha is too large a number\.$"):
+        read_recipe(written(f"regime: randaug_autolabel\nlabels: {{alpha: 1{'0' * 400}}}\n"))

@@ -15,7 +15,7 @@ from auglabel.lab import sweep as sweeping
 from auglabel.lab.draft import read_recipe
 from auglabel.lab.files import locked
 from auglabel.lab.grid import Shared, grid
-from auglabel.lab.job import Job, Results
+from auglabel.lab.job import KEPT, Job, Results
 from auglabel.lab.summary import summary_of
 from auglabel.lab.sweep import Crew, run_all
 from auglabel.lab.swept import wall_hours
@@ -26,7 +26,7 @@ NAMES = [f"alpha{alpha}-seed{seed}" for alpha in ("0.02", "5") for seed in (0, 1
 
 def without_times(results):
     return {
-        name: {key: value for key, value in result.items() if key != "seconds"}
+        name: {key: value for key, value in result.items() if key not in ("seconds", "checksum")}
         for name, result in results.items()
     }
 
@@ -131,6 +131,7 @@ def test_a_run_that_fails_does_not_stop_the_others_and_is_not_chosen(tmp_path, c
     assert re.search(r"learning_rate1e9-seed0-\w{8}: (the loss|a weight|logits) ", printed)
     assert "no forecast" not in printed
     assert complaint.startswith("auglabel: 2 of 4 runs failed: learning_rate1e9-seed0-")
+    assert "The others are there, why is said above, and the same command tries again." in complaint
     assert complaint.count("\n") == 1
     assert sorted(results_in(tmp_path)) == ["learning_rate0.01-seed0", "learning_rate0.01-seed1"]
     summary = json.loads((tmp_path / "summary.json").read_text())
@@ -218,10 +219,16 @@ def made_up(folder, *runs):
         job = shared.job(point, shared.recipe_at(point), seed)
         jobs.setdefault(value, (point, []))[1].append(job)
         if nll is not None:
-            columns = {"columns": ["on", "accuracy", "ece"], "rows": [["fog", *row] for row in rows]}
+            names = [*KEPT, *(f"scaled_{name}" for name in KEPT)]
+            filled = [dict.fromkeys(names, 0.5) | {"accuracy": right, "ece": ece} for right, ece in rows]
+            columns = {
+                **{"words": "--on=corrupted", "columns": ["on", "severity", "count", *names]},
+                "rows": [["fog", 1, 10, *row.values()] for row in filled],
+            }
             seen = {"accuracy": 0.5, "ece": 0.1, "nll": nll}
             about = {"format": "auglabel result, version 1", "recipe": job.plain, "validation": seen}
-            results.file(job).write_text(json.dumps({**about, "evaluations": [columns]}))
+            about |= {"labels": None, "views": None, "evaluations": [columns]}
+            results.file(job).write_text(json.dumps(about))
     return summary_of(list(jobs.values()), results, ["corrupted"])
 
 

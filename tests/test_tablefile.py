@@ -37,8 +37,11 @@ def table(rotate, equalize):
     ("content", "message"),
     [
         ("{", "not JSON"),
-        ("[]", r'its "format" must be .*, but list \[\] came'),
-        (json.dumps({**GOOD, "format": "auglabel table, version 9"}), 'its "format" must be'),
+        ("[]", r"is not a label table: list \[\] came"),
+        (
+            json.dumps({**GOOD, "format": "auglabel table, version 9"}),
+            "but str 'auglabel table, version 9' came",
+        ),
         (json.dumps({**GOOD, "confidence": 3}), "a list of numbers per kind, but int 3 came"),
         (table([1], [1, 1]), r"it has \{'rotate': 1, 'equalize': 2\}, but the grid has"),
         (json.dumps({**GOOD, "confidence": {"shear_x": [1, 1], "equalize": [1]}}), "it has {'shear_x': 2"),

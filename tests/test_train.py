@@ -234,7 +234,7 @@ def test_a_loss_that_is_no_number_keeps_the_last_good_checkpoint(tmp_path, capsy
     assert train(out, *words, "--resume", epochs=8) == 1
     complaint = capsys.readouterr().err
     assert re.search(r"the loss is (nan|inf) at step \d+\. Try a lower --optimizer\.learning_rate", complaint)
-    assert str(out / "checkpoints") in complaint
+    assert f"The last good checkpoint stays in {out / 'checkpoints'}." in complaint
     assert all(tensor.isfinite().all() for tensor in Run(out).last().tensors.values())
 
 
@@ -473,5 +473,6 @@ def test_a_port_in_use_is_one_sentence(tmp_path):
         )
         done = subprocess.run(command(tmp_path / "x"), env=alone, capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert re.search(rf"auglabel: .*port {port}.*\n\Z", done.stderr), done.stderr
+    met = rf"auglabel: the training processes could not meet at 127.0.0.1 port {port}: .*\n\Z"
+    assert re.search(met, done.stderr), done.stderr
     assert "Traceback" not in done.stderr

@@ -16,6 +16,7 @@ from auglabel.measure import calibrate, every_bucket, measure
 from auglabel.pooling import Pool
 from auglabel.scaling import TemperatureScaling, VectorScaling
 from auglabel.tablefile import load_table, save_table
+from auglabel.together import AugLabel
 from auglabel.view import View
 
 __version__ = "0.1.0"
@@ -23,6 +24,7 @@ __version__ = "0.1.0"
 __all__ = [
     "CCAT",
     "Adversarial",
+    "AugLabel",
     "AugMix",
     "Augmentation",
     "AutoLabel",

@@ -197,7 +197,7 @@ def require_probs(probs: Tensor, labels: Tensor) -> Tensor:
     if low < 0 or high > 1 + slack:
         came = f"the value {low if low < 0 else high:.3g} came"
     elif abs(off - 1) > slack:
-        came = f"a row sums to {off:.3g}"
+        came = f"a row sums to {off:.6g}"
     else:
         return probs.to(torch.promote_types(probs.dtype, torch.float32))
     raise ValueError(

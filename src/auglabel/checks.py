@@ -7,6 +7,7 @@ and dtypes are checked, and an id out of range ends in torch's own device assert
 import difflib
 import math
 import numbers
+import reprlib
 from collections.abc import Mapping
 from typing import TypeVar
 
@@ -25,8 +26,28 @@ def kind_of(value: object) -> str:
     """What came, in words short enough for a message."""
     if isinstance(value, Tensor):
         return f"a {str(value.dtype).removeprefix('torch.')} tensor of shape {tuple(value.shape)}"
-    shown = " ".join(repr(value).split())
-    return f"{type(value).__name__} {shown if len(shown) <= 60 else shown[:57] + '...'}"
+    return f"{type(value).__name__} {brief(value)}"
+
+
+def brief(value: object) -> str:
+    """A value as Python writes it, on one line and not all of it if it is long."""
+    try:
+        told = " ".join(_BRIEF.repr(value).split())
+    except ValueError:  # a whole number of more digits than Python writes
+        told = "of many digits"
+    return told if len(told) <= 60 else f"{told[:57]}..."
+
+
+_BRIEF = reprlib.Repr()  # stops where a value is long or deep
+_BRIEF.maxlevel, _BRIEF.maxlist, _BRIEF.maxdict, _BRIEF.maxtuple, _BRIEF.maxset = 8, 30, 30, 30, 30
+_BRIEF.maxstring, _BRIEF.maxlong, _BRIEF.maxother = 80, 80, 200
+
+
+def shown(words: object, longest: int = 200) -> str:
+    """What a file or a library says, inside a sentence of ours: one line that prints, and no full stop."""
+    text = " ".join(str(words)[: 10 * longest].split()).rstrip(".")
+    text = "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
+    return text if len(text) <= longest else f"{text[: longest - 3]}..."
 
 
 def require_tensor(what: str, value: object) -> None:
@@ -120,5 +141,5 @@ def entry(what: str, menu: Mapping[str, Entry], name: str) -> Entry:
     if name not in menu:
         near = difflib.get_close_matches(name, menu, n=1)
         hint = f' Did you mean "{near[0]}"?' if near else ""
-        raise ValueError(f'there is no {what} "{name}". There are: {", ".join(menu)}.{hint}')
+        raise ValueError(f'there is no {what} "{shown(name)}". There are: {", ".join(menu)}.{hint}')
     return menu[name]

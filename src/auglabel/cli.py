@@ -17,6 +17,8 @@ VERBS = {
     "preview": "a picture of every bucket of an augmentation, with its learned confidence",
     "inspect": "the learned confidence per bucket, epoch by epoch",
     "audit": "which operations and magnitudes keep their label, for any trained network: no training",
+    "report": "one page, complete in itself, that compares runs: tables, charts, pictures",
+    "share": "a finished run as a folder for others: weights, labels, model card, in Hugging Face's layout",
     "reproduce": "a table or figure of the paper, ours beside theirs: table2, figure5, ..., all",
     "list": "what names there are: recipes, data, models, augmentations, labels, ...",
 }
@@ -50,6 +52,14 @@ def main(words: Sequence[str] | None = None) -> int:
         )
     except (ValueError, TypeError, OSError, ImportError) as error:
         return _fail(str(error), 1)
+    except (MemoryError, RuntimeError) as error:
+        if not _lacks_memory(error):
+            raise
+        return _fail(
+            f"{verb} ran out of memory. Fewer images at a time need less: a smaller --batch_size. "
+            "Images that do not fit are streamed with a smaller --data.memory_gb.",
+            1,
+        )
 
 
 def usage() -> str:
@@ -58,6 +68,12 @@ def usage() -> str:
         "usage: auglabel COMMAND ...\n\nWhat label should an augmented image carry? AutoLabel learns it.\n\n"
         f"{listed}\n\nauglabel COMMAND --help says more; auglabel --version says which this is."
     )
+
+
+def _lacks_memory(error: Exception) -> bool:
+    """Whether Python says so, or torch does, for which that is one of many errors of a kind."""
+    words = ("out of memory", "allocate memory", "not enough memory")
+    return isinstance(error, MemoryError) or any(each in str(error).lower() for each in words)
 
 
 def _fail(sentence: str, code: int) -> int:

@@ -89,7 +89,8 @@ def aurc(probs: Tensor, labels: Tensor) -> float:
 
 def _seen(probs: Tensor, labels: Tensor, bins: int) -> Calibration:
     seen = Calibration(bins=bins)
-    seen.update(_some(probs, labels), labels)
+    _some(probs, labels)
+    seen.update(probs.detach(), labels)  # as they came: half precision may be off by more
     return seen
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from auglabel.checks import kind_of, require_unit
+from auglabel.checks import kind_of, require_unit, shown
 from auglabel.distance import DistanceGrid
-from auglabel.whole import write_text
+from auglabel.sealed import read_sealed, write_sealed
 
 FORMAT = "auglabel table, version 1"
 AUDIT = "auglabel audit, version 1"  # a table and what it was read off
@@ -24,24 +23,12 @@ def save_table(path: str | os.PathLike[str], table: Tensor, grid: DistanceGrid) 
     if len(values) != len(grid):
         raise ValueError(f"the grid has {len(grid)} buckets, but the table has {len(values)}.")
     parts = zip(grid.kinds, values.split(list(grid.levels)), strict=True)
-    text = json.dumps(
-        {"format": FORMAT, "confidence": {kind: part.tolist() for kind, part in parts}}, indent=1
-    )
-    write_text(Path(path), text + "\n")
+    write_sealed(Path(path), {"format": FORMAT, "confidence": {kind: part.tolist() for kind, part in parts}})
 
 
 def load_table(path: str | os.PathLike[str], grid: DistanceGrid) -> Tensor:
     """The confidences (num_buckets,) of a table or an audit, once they are known to fit `grid`."""
-    try:
-        found = json.loads(Path(path).read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{path} is not a label table: it is not JSON ({error}).") from None
-    if not isinstance(found, dict) or found.get("format") not in (FORMAT, AUDIT):
-        came = found.get("format") if isinstance(found, dict) else found
-        raise ValueError(
-            f'{path} is not a label table: its "format" must be "{FORMAT}", but {kind_of(came)} came.'
-        )
-    rows = found.get("confidence")
+    rows = read_sealed(Path(path), FORMAT, AUDIT, what="a label table").get("confidence")
     if not isinstance(rows, dict) or not all(isinstance(row, list) for row in rows.values()):
         raise ValueError(
             f'{path}: "confidence" must hold a list of numbers per kind, but {kind_of(rows)} came.'
@@ -51,7 +38,9 @@ def load_table(path: str | os.PathLike[str], grid: DistanceGrid) -> Tensor:
         dict(zip(grid.kinds, grid.levels, strict=True)),
     )
     if has != wants:
-        raise ValueError(f"{path} is a table for other distances: it has {has}, but the grid has {wants}.")
+        raise ValueError(
+            f"{path} is a table for other distances: it has {shown(has)}, but the grid has {shown(wants)}."
+        )
     values = [value for kind in grid.kinds for value in rows[kind]]
     wrong = [value for value in values if type(value) not in (int, float) or not 0 <= value <= 1]
     if wrong:

@@ -25,6 +25,10 @@ def write_text(path: Path, text: str) -> None:
     write_whole(path, lambda partial: partial.write_text(text, encoding="utf-8"))
 
 
+def write_bytes(path: Path, content: bytes) -> None:
+    write_whole(path, lambda partial: partial.write_bytes(content))
+
+
 def _umask() -> int:
     mask = os.umask(0o022)
     os.umask(mask)

@@ -10,7 +10,7 @@ from torch import Generator, Tensor
 from auglabel.augment import ops
 from auglabel.augment.base import Augmentation
 from auglabel.checks import require_whole
-from auglabel.distance import DistanceGrid
+from auglabel.distance import MOST_LEVELS, DistanceGrid
 from auglabel.drawing import source_of
 from auglabel.view import View
 
@@ -33,7 +33,7 @@ class AugMix(Augmentation):
         interpolation: ops.Interpolation = "bilinear",
         fill: int = 128,
     ) -> None:
-        require_whole("max_depth", max_depth, 1)
+        require_whole("max_depth", max_depth, 1, MOST_LEVELS)
         require_whole("levels", levels, 1)
         require_whole("magnitude", magnitude, 1, 10)
         require_whole("chains", chains, 1)

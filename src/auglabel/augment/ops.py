@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor
 
-from auglabel.checks import require_whole
+from auglabel.checks import brief, require_whole
 from auglabel.drawing import source_of
 
 Interpolation = Literal["bilinear", "nearest"]
@@ -269,7 +269,8 @@ def require_operations(operations: Sequence[str]) -> tuple[str, ...]:
     unknown = [name for name in operations if name not in OPERATIONS]
     if unknown or not operations or len(set(operations)) < len(operations):
         raise ValueError(
-            f"operations must be different names out of {', '.join(OPERATIONS)}, but {list(operations)} came."
+            f"operations must be different names out of {', '.join(OPERATIONS)}, but "
+            f"{brief(list(operations))} came."
         )
     return tuple(operations)
 

@@ -28,7 +28,7 @@ def load(key: str) -> tuple[npt.NDArray[np.uint8], dict[str, Any]] | None:
         facts = json.loads((directory() / f"{key}.json").read_text(encoding="utf-8"))
         images = np.load(directory() / f"{key}.npy", allow_pickle=False)
         fits = images.dtype == np.uint8 and list(images.shape) == facts["shape"]
-    except (OSError, ValueError, EOFError, KeyError, TypeError):
+    except Exception:  # however it is damaged
         return None
     return (images, facts) if fits else None
 

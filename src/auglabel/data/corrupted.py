@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Container, Sequence
@@ -12,16 +11,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from auglabel.checks import entry, require_whole
+from auglabel.checks import entry, require_whole, shown
 from auglabel.data.corrupted_files import CHECKSUMS, FIVE, Mapped, pixels_of, whole_numbers
 from auglabel.data.decode import OneSize, Streamed
 from auglabel.data.download import blocks, md5
 from auglabel.data.files import find_images
 from auglabel.data.picture import Frame, opened
 from auglabel.data.source import Source
+from auglabel.sealed import OtherFormat, read_sealed
 
 FORMAT = "auglabel corrupted copies, version 1"  # of about.json
-ABOUT = {"types": list, "classes": list, "shape": list, "images": int}  # what is needed of it
+ABOUT = {"types": [str], "classes": [str], "shape": [int], "images": int}  # what is needed of it
+LARGEST_SIDE = 2**15  # of a picture
 NUMBERS = tuple("12345")  # the folders of severities
 GROUPS = ("noise", "blur", "weather", "digital", "extra")  # what ImageNet-C's archives unpack to
 EXPECTED = "<type>.npy with labels.npy, as in CIFAR-C, or <type>/<severity>/<class>/, as in ImageNet-C"
@@ -51,14 +52,11 @@ def read_about(where: Path) -> dict[str, Any] | None:
     if not file.is_file():
         return None
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise ValueError(f"{file} is damaged: it is not JSON ({error}).") from None
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        found = read_sealed(file, FORMAT, what="what auglabel corrupt says of its copies", shape=ABOUT)
+    except OtherFormat:
         return None
-    wrong = [key for key, kind in ABOUT.items() if not isinstance(found.get(key), kind)]
-    if wrong or len(found["shape"]) != 3:
-        raise ValueError(f"{file} is damaged: it does not say the {(*wrong, 'shape')[0]} of the copies.")
+    if len(found["shape"]) != 3 or not all(0 < size <= LARGEST_SIDE for size in found["shape"]):
+        raise ValueError(f"{file} is damaged: it does not say the shape of the copies.")
     return found
 
 
@@ -93,7 +91,7 @@ class Corrupted:
         if self.about is None:
             return self._origin(names)
         facts = {key: self.about.get(key, "unknown") for key in ("auglabel", "seed", "parameters")}
-        made = "made by auglabel {auglabel}, seed {seed}, {parameters} parameters".format(**facts)
+        made = shown("made by auglabel {auglabel}, seed {seed}, {parameters} parameters".format(**facts))
         if "frost" in names:
             photographs = str(self.about.get("frost")).startswith("photographs")
             made += ", frost photographs" if photographs else ", procedural frost"
@@ -213,7 +211,7 @@ class Folders(Corrupted):
         if strange:
             raise ValueError(
                 f"{place} must have the class folders that the others have, but differs in "
-                f"{', '.join(sorted(strange)[:3])}: unpack it again."
+                f"{shown(', '.join(sorted(strange)[:3]))}: unpack it again."
             )
 
     def _require_same(self, place: Path, names: list[str]) -> None:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from auglabel.checks import shown
 from auglabel.data.source import Source
 
 FIVE = 5  # severities, one after the other
@@ -88,19 +89,33 @@ class Mapped(Source):
 def mapped(file: Path) -> npt.NDArray[Any]:
     """An .npy file mapped into memory; nothing in it is unpickled."""
     try:
+        _require_sizes(file)
         found = np.load(file, mmap_mode="r", allow_pickle=False)
         if not isinstance(found, np.ndarray):
             raise ValueError("it is an archive of arrays")
-    except (OSError, EOFError, ValueError, TypeError, OverflowError, SyntaxError) as error:
+    except Exception as error:  # numpy's reader of headers fails in many ways
         if "ickle" in str(error) or "Python objects" in str(error):
             raise ValueError(
                 f"{file} is pickled or no .npy file at all; pickles could run code and are not read: "
                 "save a plain array."
             ) from None
         raise ValueError(
-            f"{file} is cut short or damaged and cannot be read ({error}): write or fetch it again."
+            f"{file} is cut short or damaged and cannot be read ({shown(error)}): write or fetch it again."
         ) from None
     return found
+
+
+def _require_sizes(file: Path) -> None:
+    """Sizes that memory can be mapped to: numpy itself divides by that of an entry."""
+    with file.open("rb") as opened:
+        if opened.read(6) != b"\x93NUMPY":
+            return
+        opened.seek(0)
+        first = np.lib.format.read_magic(opened) == (1, 0)
+        header = np.lib.format.read_array_header_1_0 if first else np.lib.format.read_array_header_2_0
+        shape, _, kind = header(opened)
+        if min(shape, default=0) < 0 or kind.itemsize == 0:
+            raise ValueError(f"it says that it holds {kind} of shape {shape}")
 
 
 def pixels_of(file: Path) -> npt.NDArray[np.uint8]:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from auglabel.data.picture import BrokenImage, Frame, has_alpha, is_grey, opened, pillow
+from auglabel.data.picture import BrokenImage, Frame, decoding, has_alpha, is_grey, opened, pillow
 from auglabel.data.source import Source
 
 CHUNK = 128  # images per task of a thread
@@ -82,12 +82,13 @@ class Streamed(Source):
             path = self.contents.path(row)
             try:
                 picture = opened(self.contents.read(row), path)
+                with decoding(path):
+                    cropped = draw is not None and self.crops
+                    pixels = (
+                        self.frame.random(picture, draw or 0, row) if cropped else self.frame.plain(picture)
+                    )
             except BrokenImage as error:
                 raise _ending(error, "remove it, since streamed images are not skipped") from None
-            if draw is not None and self.crops:
-                image[:] = self.frame.random(picture, draw, row)
-                continue
-            pixels = self.frame.plain(picture)
             self.one_size.require(pixels.shape, path)
             image[:] = pixels
         return torch.from_numpy(images)
@@ -121,7 +122,8 @@ def decode(
         for row in range(first, min(first + CHUNK, len(contents))):
             try:
                 picture = opened(contents.read(row), contents.path(row))
-                pixels = frame.plain(picture)
+                with decoding(contents.path(row)):
+                    pixels = frame.plain(picture)
             except BrokenImage as error:
                 if not skip_broken:
                     raise _ending(error, SKIP) from None

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import bz2
 import contextlib
+import gzip
+import lzma
 import os
 import tarfile
-import zlib
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import IO, Any
+
+from auglabel.checks import shown
 
 EXTENSIONS = (
     *(".png", ".jpg", ".jpeg", ".webp", ".bmp"),
     *(".gif", ".tif", ".tiff", ".ppm", ".pgm"),
 )
 BLOCK = 512  # tar's unit
+LARGEST_IMAGE = 2**28  # bytes of a file
+LARGEST_HEADER = 2**20  # bytes of one of a tar's
+MOST_UNPACKED = 2**29  # bytes of a compressed tar: CIFAR's has less than half
 
 
 @dataclass(frozen=True)
@@ -33,12 +41,12 @@ class Files:
 
     def path(self, row: int) -> str:
         """How to call the file in a message."""
-        return f"{self.where}{os.sep}{self.names[row]}" if self.offsets is None else self._inside(row)
-
-    def _inside(self, row: int) -> str:
-        return f"{self.names[row]} in {self.where}"
+        name = shown(self.names[row])
+        return f"{self.where}{os.sep}{name}" if self.offsets is None else f"{name} in {self.where}"
 
     def read(self, row: int) -> bytes:
+        if self.sizes[row] > LARGEST_IMAGE:
+            raise OSError(f"{self.path(row)} is not read: it has more than {LARGEST_IMAGE:,} bytes.")
         try:
             if self.offsets is None:
                 with open(os.path.join(self.where, self.names[row]), "rb", buffering=0) as file:
@@ -131,7 +139,7 @@ def tar_members(where: Path) -> list[tuple[list[str], tarfile.TarInfo]]:
         if file.read(2) in (b"\x1f\x8b", b"BZ", b"\xfd7"):
             raise _Refused("is a compressed tar, which can only be read in order: unpack it first.")
         file.seek(0)
-        with tarfile.open(fileobj=file, mode="r:") as tar:
+        with tarfile.open(fileobj=_bounded(file), mode="r:", tarinfo=_Member) as tar:
             found = list(_safe(tar))
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - BLOCK))
@@ -143,21 +151,79 @@ def tar_members(where: Path) -> list[tuple[list[str], tarfile.TarInfo]]:
 def tar_contents(where: Path, wanted: Container[str]) -> dict[str, bytes]:
     """What the files of a tar, compressed or not, hold whose last name is `wanted`; nothing is unpacked."""
     found: dict[str, bytes] = {}
-    with _translated(where), tarfile.open(where, mode="r:*") as tar:
+    with (
+        _translated(where),
+        open(where, "rb") as packed,
+        _unpacked(packed) as file,
+        tarfile.open(fileobj=_bounded(file, MOST_UNPACKED), mode="r:", tarinfo=_Member) as tar,
+    ):
         for parts, member in _safe(tar):
-            file = tar.extractfile(member) if parts[-1] in wanted else None
-            if file:
-                found[parts[-1]] = file.read()
+            if member.offset_data + member.size > MOST_UNPACKED:
+                raise _Refused(f"is refused: it unpacks to more than {MOST_UNPACKED:,} bytes.")
+            content = tar.extractfile(member) if parts[-1] in wanted else None
+            if content:
+                found[parts[-1]] = content.read()
     return found
+
+
+def _unpacked(file: IO[bytes]) -> Any:
+    """The file itself, or what it unpacks to bit by bit."""
+    start = file.read(2)
+    file.seek(0)
+    kinds: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZ": bz2.open, b"\xfd7": lzma.open}
+    return kinds[start](file) if start in kinds else contextlib.nullcontext(file)
+
+
+class _Bounded:
+    """A tar's file, of whose headers none is read that is enormous, and nothing beyond `most` bytes.
+
+    tarfile takes as much memory as a header says that it is long.
+    """
+
+    def __init__(self, file: Any, most: float) -> None:
+        self.file, self.most = file, most
+
+    def read(self, size: int) -> bytes:
+        self._require(self.file.tell() + size)
+        content: bytes = self.file.read(size)
+        return content
+
+    def seek(self, place: int) -> int:
+        self._require(place)
+        found: int = self.file.seek(place)
+        return found
+
+    def tell(self) -> int:
+        place: int = self.file.tell()
+        return place
+
+    def _require(self, place: int) -> None:
+        if place > self.most:
+            raise _Refused(f"is refused: it unpacks to more than {int(self.most):,} bytes.")
+
+
+def _bounded(file: Any, most: float = float("inf")) -> Any:
+    return _Bounded(file, most)
+
+
+class _Member(tarfile.TarInfo):
+    """A member whose name, if it has a header of its own, is of a sensible length."""
+
+    def _proc_member(self, tar: tarfile.TarFile) -> Any:
+        if not self.isreg() and self.size > LARGEST_HEADER:
+            raise _Refused(f"is refused: it has a header of more than {LARGEST_HEADER:,} bytes.")
+        return super()._proc_member(tar)  # type: ignore[misc]
 
 
 def _safe(tar: tarfile.TarFile) -> Iterator[tuple[list[str], tarfile.TarInfo]]:
     for member in tar:
         parts = [part for part in member.name.split("/") if part not in ("", ".")]
         if member.name.startswith("/") or ".." in parts:
-            raise _Refused(f"is refused: its {member.name!r} points outside the tar.")
+            raise _Refused(f"is refused: its {shown(repr(member.name))} points outside the tar.")
         if not (member.isdir() or (member.isreg() and not member.issparse())):
-            raise _Refused(f"is refused: its {member.name!r} is a link or a special file, not a plain one.")
+            raise _Refused(
+                f"is refused: its {shown(repr(member.name))} is a link or a special file, not a plain one."
+            )
         if parts and not member.isdir():
             yield parts, member
 
@@ -172,7 +238,8 @@ def _translated(where: Path) -> Iterator[None]:
         yield
     except _Refused as error:
         raise ValueError(f"{where} {error}") from None
-    except (tarfile.TarError, zlib.error, EOFError, OSError, ValueError) as error:
+    except Exception as error:  # damaged ones fail in many ways
         raise ValueError(
-            f"{where} is not a tar that can be read ({error}): copy or fetch it again."
+            f"{where} is not a tar that can be read ({shown(error) or type(error).__name__}): "
+            "copy or fetch it again."
         ) from None

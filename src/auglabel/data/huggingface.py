@@ -16,7 +16,7 @@ from auglabel.checks import require_number
 from auglabel.data.decode import OneSize, Streamed, decode, first_size
 from auglabel.data.folder import Crop, framed, usual_statistics
 from auglabel.data.picture import Frame
-from auglabel.data.source import DataSet, InMemory, in_memory
+from auglabel.data.source import MOST_CLASSES, DataSet, InMemory, in_memory
 
 TEST_SPLITS = ("test", "validation", "val", "valid")
 
@@ -192,7 +192,7 @@ def _labels(path: str, tables: dict[str, Any], column: str) -> tuple[tuple[str, 
         classes = tuple(sorted(set(every)))
         place = {word: index for index, word in enumerate(classes)}
         return _several(path, classes), {s: torch.tensor([place[v] for v in vs]) for s, vs in values.items()}
-    wrong = next((v for v in every if type(v) is not int or v < 0), None)
+    wrong = next((v for v in every if type(v) is not int or not 0 <= v < MOST_CLASSES), None)
     if wrong is not None or not every:
         raise ValueError(
             f"{path}: the column {column} must hold a class for every image, but {wrong!r} came: "

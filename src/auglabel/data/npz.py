@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import zipfile
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from auglabel.data.source import DataSet, InMemory, in_memory
+from auglabel.checks import shown
+from auglabel.data.source import MOST_CLASSES, DataSet, InMemory, in_memory
+
+UNPACKED = 2**28, 100  # no more than this many bytes, or this many times the file's: a bomb has a thousand
 
 KEYS = (  # training images and labels, test images and labels, validation images and labels
     ("train_images", "train_labels", "test_images", "test_labels", "val_images", "val_labels"),
@@ -31,7 +33,7 @@ def npz(path: str | os.PathLike[str]) -> DataSet:
     keys = next((keys for keys in KEYS if set(keys[:2]) <= set(arrays)), None)
     if keys is None:
         wanted = " or ".join(f"{keys[0]} and {keys[1]}" for keys in KEYS)
-        raise ValueError(f"{file} lacks {wanted}: it holds {', '.join(sorted(arrays)) or 'nothing'}.")
+        raise ValueError(f"{file} lacks {wanted}: it holds {_names(arrays) or 'nothing'}.")
     pairs = [pair for pair in zip(keys[::2], keys[1::2], strict=True) if set(pair) & set(arrays)]
     parts = [_part(file, arrays, *pair) for pair in pairs]
     train, rest = parts[0], parts[1:]
@@ -67,21 +69,39 @@ def _arrays(file: Path) -> dict[str, npt.NDArray[Any]]:
         if not zipfile.is_zipfile(file):
             raise ValueError("it is not a zip archive, or cut short")
         with np.load(file, allow_pickle=False) as found:
-            return {key: found[key] if key in wanted else np.empty(0) for key in found.files}
-    except (OSError, EOFError, zipfile.BadZipFile, zlib.error, ValueError, KeyError, MemoryError) as error:
+            _require_small(file, found.zip)
+            return {key: _array(found[key]) if key in wanted else np.empty(0) for key in found.files}
+    except Exception as error:  # a damaged archive, header or array each fail in their own ways
         if "Object arrays" in str(error):
             raise ValueError(
                 f"{file} holds pickled objects, which could run code and are not read: save plain arrays."
             ) from None
         raise ValueError(
-            f"{file} is not an .npz file that can be read ({error}): write or fetch it again."
+            f"{file} is not an .npz file that can be read ({shown(error)}): write or fetch it again."
         ) from None
+
+
+def _require_small(file: Path, archive: zipfile.ZipFile) -> None:
+    """A zip cannot unpack to more than it says, but it may say anything."""
+    size, most = sum(entry.file_size for entry in archive.infolist()), UNPACKED[0]
+    if size > max(most, UNPACKED[1] * file.stat().st_size):
+        raise ValueError(f"it unpacks to {size:,} bytes, {UNPACKED[1]} times its own size or more")
+
+
+def _array(found: Any) -> npt.NDArray[Any]:
+    if not isinstance(found, np.ndarray):  # numpy hands over what is no array as bytes
+        raise ValueError("it holds something else than arrays")
+    return found
+
+
+def _names(arrays: dict[str, npt.NDArray[Any]]) -> str:
+    return shown(", ".join(sorted(arrays)))
 
 
 def _part(file: Path, arrays: dict[str, npt.NDArray[Any]], images: str, labels: str) -> InMemory:
     for name in (images, labels):
         if name not in arrays:
-            raise ValueError(f"{file} lacks {name}: it holds {', '.join(sorted(arrays))}.")
+            raise ValueError(f"{file} lacks {name}: it holds {_names(arrays)}.")
     pixels, ids = _images(file, images, arrays[images]), _labels(file, labels, arrays[labels])
     if len(pixels) != len(ids):
         raise ValueError(f"{file}: {images} has {len(pixels)} rows, but {labels} has {len(ids)}.")
@@ -120,7 +140,10 @@ def _labels(file: Path, name: str, array: npt.NDArray[Any]) -> npt.NDArray[np.in
             f"{file}: {name} must be whole numbers of shape (N,) or (N, 1), "
             f"but {array.dtype} {array.shape} came."
         )
-    if array.size and (array.min() < 0 or array.max() >= 2**31):
+    if array.size and (array.min() < 0 or array.max() >= MOST_CLASSES):
         wrong = array.min() if array.min() < 0 else array.max()
-        raise ValueError(f"{file}: {name} must be 0 or more, one number per class, but {wrong} came.")
+        raise ValueError(
+            f"{file}: {name} must be 0 or more, one number per class and at most {MOST_CLASSES:,} of them, "
+            f"but {wrong} came."
+        )
     return array.astype(np.int64)

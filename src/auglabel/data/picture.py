@@ -5,11 +5,14 @@ from __future__ import annotations
 import contextlib
 import io
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+
+from auglabel.checks import shown
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -20,6 +23,7 @@ WIDE_MODES = ("I", "I;16", "I;16L", "I;16B", "I;16N")  # up to 16 bits are taken
 GREY_MODES = ("1", "L", "LA", *WIDE_MODES)
 MODES = (*GREY_MODES, "P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr", "HSV")
 
+FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")  # PostScript, for one, is a program
 HUGE = 2**26  # pixels that no picture is enlarged to
 SCALE = (0.08, 1.0)  # of a random crop: its share of the picture
 RATIO = (3 / 4, 4 / 3)  # and its width by its height
@@ -71,7 +75,7 @@ def opened(content: bytes, path: str) -> Image:
     """The decoded picture, upright; every way of being broken ends in a `BrokenImage` that names `path`."""
     module = pillow()
     try:
-        picture: Image = module.open(io.BytesIO(content))
+        picture: Image = module.open(io.BytesIO(content), formats=FORMATS)
         width, height = picture.size
         if module.MAX_IMAGE_PIXELS and width * height > module.MAX_IMAGE_PIXELS:
             raise BrokenImage(
@@ -86,13 +90,23 @@ def opened(content: bytes, path: str) -> Image:
             f"{path} is larger than Pillow's limit against decompression bombs: make it smaller."
         ) from None
     except Exception as error:  # the formats' readers raise whatever their damage leads to
-        reason = "no known image format" if type(error).__name__ == "UnidentifiedImageError" else error
+        known = type(error).__name__ != "UnidentifiedImageError"
+        reason = shown(error) or type(error).__name__ if known else "no known image format"
         raise BrokenImage(f"{path} is broken and cannot be read as an image ({reason}).") from None
     if picture.mode == "F" or (picture.mode.startswith("I") and not _sixteen_bits(picture)):
         raise BrokenImage(
             f"{path} has pixels beyond 16 bits (mode {picture.mode}): save it with 8 or 16 bits."
         )
     return upright(picture)
+
+
+@contextlib.contextmanager
+def decoding(path: str) -> Iterator[None]:
+    """Damage that shows only when colours are looked up is named as well."""
+    try:
+        yield
+    except (ValueError, OSError) as error:
+        raise BrokenImage(f"{path} is broken and cannot be read as an image ({shown(error)}).") from None
 
 
 def upright(picture: Image) -> Image:
@@ -115,8 +129,13 @@ def has_alpha(picture: Image) -> bool:
 def coloured(picture: Image, channels: int) -> Image:
     """In eight-bit grey or red, green, blue; transparency is dropped."""
     if picture.mode in WIDE_MODES:  # Pillow's own conversion clips at 255
-        wide = np.asarray(picture).astype(np.int64)
-        picture = pillow().fromarray(((wide * 255 + 32767) // 65535).astype(np.uint8))
+        wide = np.asarray(picture)
+        grey = np.empty(wide.shape, np.uint8)
+        for row, line in zip(
+            grey, wide, strict=True
+        ):  # by rows: whole pictures of eight bytes a pixel are large
+            row[:] = (line.astype(np.int64) * 255 + 32767) // 65535
+        picture = pillow().fromarray(grey)
     if picture.mode in ("P", "PA") and has_alpha(picture):
         picture = picture.convert("RGBA")
     mode = "L" if channels == 1 else "RGB"

@@ -12,6 +12,8 @@ from torch import Tensor
 
 from auglabel.checks import kind_of, require_integers, require_range, require_same_length
 
+MOST_CLASSES = 2**20  # where they are counted off a file's labels: one wrong number would make billions
+
 
 class Source:
     """Labelled images, all of one shape."""

@@ -22,7 +22,6 @@ from auglabel.lab.build import data_for, model_for, require_predictions
 from auglabel.lab.catalogue import AUGMENTATIONS
 from auglabel.lab.checkpoint import load_weights
 from auglabel.lab.draft import read_recipe
-from auglabel.lab.files import write_json
 from auglabel.lab.inspect import heat_map
 from auglabel.lab.measured import load_into, run_weights
 from auglabel.lab.options import pairs
@@ -30,6 +29,7 @@ from auglabel.lab.recipe import Recipe
 from auglabel.lab.rundir import Run
 from auglabel.lab.seeding import generator_for
 from auglabel.measure import calibrate, measure
+from auglabel.sealed import write_sealed
 from auglabel.view import View
 
 Part = Literal["validation", "test", "all"]
@@ -81,7 +81,7 @@ def audit_network(name: str | None, how: Audited, words: Sequence[str], console:
         "data": {"name": data.name, "checksum": data.checksum, "part": part, "images": len(source)},
         "seed": recipe.training.seed,
     }
-    write_json(out, as_json(audit, facts))
+    write_sealed(out, as_json(audit, facts))
     return out
 
 

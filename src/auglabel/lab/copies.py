@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from rich import progress as bars
 from rich.console import Console
 
 from auglabel import __version__
@@ -24,13 +23,15 @@ from auglabel.corrupt.frost import PHOTOGRAPHS, textures
 from auglabel.data.corrupted import FORMAT, folder_name, read_about
 from auglabel.data.source import DataSet, Source
 from auglabel.lab import draft
+from auglabel.lab.bar import bar_of
 from auglabel.lab.catalogue import DATASETS
 from auglabel.lab.corrupted import require_severities
-from auglabel.lab.files import locked, write_json
+from auglabel.lab.files import locked
 from auglabel.lab.layouts import AsArrays, AsFolders, Writer, file_names, writing
 from auglabel.lab.recipe import flat
 from auglabel.lab.rundir import Run
 from auglabel.lab.workers import cores, each
+from auglabel.sealed import write_sealed
 
 MAY_DIFFER = ("types", "data.name")  # of the facts, when a call goes on with the copies of another
 
@@ -98,7 +99,7 @@ def write_copies(data: DataSet, out: Path, how: Copies, console: Console) -> Non
     _agreed(out, facts)  # before anything is written
     with _at_work(out):
         with writing(out / "about.json"):
-            write_json(out / "about.json", _agreed(out, facts))
+            write_sealed(out / "about.json", _agreed(out, facts))
         kind = AsArrays if facts["layout"] == "npy" else AsFolders
         writer = kind(out, source, count, data.classes, move)
         made = _write_all(writer, names, facts["severities"], how.workers or cores(), console)
@@ -212,7 +213,7 @@ def _write_all(
     if work:
         writer.share()
     left, made, start = Counter(block.name for block in work), 0, time.perf_counter()
-    with closing(each(writer.write, work, workers)) as results, _bar(console) as bar:
+    with closing(each(writer.write, work, workers)) as results, bar_of("pictures", console) as bar:
         task = bar.add_task("", total=sum(block.last - block.first for block in work))
         for block, count in results:
             made, left[block.name] = made + count, left[block.name] - 1
@@ -222,14 +223,3 @@ def _write_all(
             if not left[block.name]:
                 writer.finish(blocks[block.name])
     return made
-
-
-def _bar(console: Console) -> bars.Progress:
-    return bars.Progress(
-        bars.TextColumn("{task.description}"),
-        bars.BarColumn(),
-        bars.TextColumn("{task.completed:,}/{task.total:,} pictures"),
-        bars.TimeRemainingColumn(),
-        console=console,
-        disable=not console.is_terminal,
-    )

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
 
 import torch
 import torch.nn.functional as F
@@ -19,9 +19,14 @@ from torch import Generator, Tensor, nn
 from auglabel.lab.build import data_for
 from auglabel.lab.conditions import Condition, as_it_is
 from auglabel.lab.draft import read_recipe
-from auglabel.lab.evaluate import evaluate
+from auglabel.lab.evaluate import Evaluation, evaluate
 from auglabel.lab.fit import Trainer
+from auglabel.lab.inspect import Confidences
 from auglabel.lab.recipe import Recipe
+from auglabel.lab.report.subject import Subject
+from auglabel.lab.results import as_json
+from auglabel.lab.rundir import versions
+from auglabel.lab.train import facts_of, labels_of
 
 METHODS = {  # words beyond those of the recipe "embedded"
     "one-hot": ["--regime=randaug"],
@@ -50,6 +55,7 @@ class Outcome:
     table: list[float] | None  # AutoLabel's confidence per bucket
     seconds: float
     calibrating: float  # seconds of them
+    subject: Subject | None = None  # the same for the page
 
 
 class Ticks(Protocol):
@@ -65,33 +71,59 @@ def recipe_for(method: str, seed: int, epochs: int) -> Recipe:
 def run(method: str, seed: int, epochs: int, ticks: Ticks | None = None) -> Outcome:
     """Train one network and measure it on the test images."""
     start = time.perf_counter()
-    trainer = trained(recipe_for(method, seed, epochs), ticks)
+    recipe, seen = recipe_for(method, seed, epochs), Seen()
+    trainer = trained(recipe, ticks, seen)
     table = trainer.table()
-    readings = test(trainer, seed)
+    measured = test(trainer, seed)
+    readings = {
+        row.on: Reading(*(row.figures[name].value for name in Reading._fields)) for row in measured.rows
+    }
     seconds = time.perf_counter() - start
     kept = None if table is None else table.tolist()
-    return Outcome(method, seed, readings, kept, seconds, trainer.state.calibrating)
+    subject = _subject(recipe, trainer, seen, measured)
+    return Outcome(method, seed, readings, kept, seconds, trainer.state.calibrating, subject)
 
 
-def trained(recipe: Recipe, ticks: Ticks | None = None) -> Trainer:
-    """A trainer at the end of its recipe."""
+@dataclass
+class Seen:
+    """What was measured after each epoch, and the labels learned so far."""
+
+    epochs: list[dict[str, Any]] = field(default_factory=list)
+    history: list[tuple[int, Confidences]] = field(default_factory=list)
+
+
+def trained(recipe: Recipe, ticks: Ticks | None = None, seen: Seen | None = None) -> Trainer:
+    """A trainer at the end of its recipe; `seen` is filled on the way."""
     trainer = Trainer(recipe, *data_for(recipe), device="cpu")
     for _ in range(recipe.training.epochs):
+        start = time.perf_counter()
         for _ in trainer.epoch(lambda step: False):
             pass
-        trainer.end_epoch()
+        speed = len(trainer.parts.train) / (time.perf_counter() - start)
+        record, labels = trainer.end_epoch(), labels_of(trainer)
+        if seen is not None:
+            seen.epochs.append(record | {"images_per_second": speed})
+            seen.history += [] if labels is None else [(record["epoch"], labels)]
         if ticks is not None:
             ticks.put(1)
     return trainer
 
 
-def test(trainer: Trainer, seed: int) -> dict[str, Reading]:
+def _subject(recipe: Recipe, trainer: Trainer, seen: Seen, measured: Evaluation) -> Subject:
+    data, parts = data_for(recipe)
+    facts = {"versions": versions(), **facts_of(recipe, data, parts, trainer)}
+    about = {"checkpoint": "last", "epoch": len(seen.epochs), "attack": None, "corruptions": None}
+    evaluations = {"demo": as_json(measured, about)}
+    name = f"{recipe.labels.name}-{recipe.training.seed}"
+    return Subject(name, recipe.as_dict(), facts, seen.epochs, seen.history, evaluations)
+
+
+def test(trainer: Trainer, seed: int) -> Evaluation:
     """What the network reaches on the test images as they are, and under each of DISTORTIONS."""
     rows = [Condition("clean", as_it_is)]
     rows += [Condition(name, _moving(distort)) for name, distort in DISTORTIONS.items()]
     parts = trainer.parts
-    measured = evaluate(trainer.measured, parts.test, parts.validation, rows, seed=seed, resamples=0)
-    return {row.on: Reading(*(row.figures[name].value for name in Reading._fields)) for row in measured.rows}
+    return evaluate(trainer.measured, parts.test, parts.validation, rows, seed=seed, resamples=0)
 
 
 def _moving(distort: Callable[[Tensor, Generator], Tensor]) -> Callable[..., Tensor]:

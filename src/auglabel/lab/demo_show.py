@@ -23,9 +23,13 @@ from auglabel.augment.randaug import RandAug
 from auglabel.lab.demo import DISTORTIONS, METHODS, Outcome, Reading, recipe_for, run
 from auglabel.lab.inspect import heat_map
 from auglabel.lab.memory import keep_memory
+from auglabel.lab.recipe import Recipe
+from auglabel.lab.report.page import picture_of
+from auglabel.lab.report.reported import Reported, sheet_of, write_report
 from auglabel.lab.results import IN_PERCENT
 from auglabel.lab.workers import cores
 
+PAGE = "runs/demo.html"
 HEADS = {"accuracy": "accuracy", "ece": "ECE", "debiased_ece": "debiased", "nll": "NLL", "brier": "Brier"}
 
 
@@ -48,7 +52,23 @@ def demo(seeds: int, epochs: int, console: Console | None = None) -> list[Outcom
         f"{len(outcomes)} runs in {time.perf_counter() - start:.0f} s. "
         f"AutoLabel spent {share:.0%} of its time on calibration."
     )
+    _report(outcomes, recipe, console)
     return outcomes
+
+
+def _report(outcomes: Sequence[Outcome], recipe: Recipe, console: Console) -> None:
+    """All of it as a page, if what draws charts is installed."""
+    ordered = sorted(outcomes, key=lambda outcome: (outcome.seed, list(METHODS).index(outcome.method)))
+    subjects = [outcome.subject for outcome in ordered if outcome.subject is not None]
+    learned = next(subject for subject in subjects if subject.history)  # of seed 0, as the recipe is
+    try:
+        picture = picture_of("RandAug + AutoLabel", sheet_of(recipe, learned.history))
+        how = Reported(out=PAGE, title="What label should an augmented image carry?")
+        path = write_report(subjects, [(learned.name, picture)], [], how, console)
+    except ImportError as missing:
+        console.print(f"No page was written: {missing}", markup=False, soft_wrap=True)
+    else:
+        console.print(f"All of it as a page, to open in a browser: {path}", markup=False, soft_wrap=True)
 
 
 def _run_all(seeds: int, epochs: int, console: Console) -> list[Outcome]:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from auglabel.augment.clean import Clean
+from auglabel.checks import brief, shown
 from auglabel.lab import schedules
 from auglabel.lab.catalogue import AUGMENTATIONS, HARD_LABELS, labels_for, regime
 from auglabel.lab.options import (
@@ -66,12 +67,12 @@ def _take_file(draft: _Draft, path: Path, after: tuple[Path, ...]) -> None:
     if (base := found.pop("base", None)) is not None:
         place = lines.place("base")
         if not isinstance(base, str):
-            raise RecipeError(f"{place}base must name a recipe, but {base!r} came.")
+            raise RecipeError(f"{place}base must name a recipe, but {brief(base)} came.")
         below = path.parent / base if base.endswith((".yaml", ".yml")) else recipe_path(base, place)
         if not below.is_file():
-            raise RecipeError(f"{place}there is no file {below}.")
+            raise RecipeError(f"{place}there is no file {shown(below)}.")
         if below.resolve() in (path.resolve(), *after):
-            raise RecipeError(f"{place}{base} has this very recipe as its base.")
+            raise RecipeError(f"{place}{shown(base)} has this very recipe as its base.")
         _take_file(draft, below, (path.resolve(), *after))
     own = _own_regimes(found.pop("regimes", {}), lines)
     for name, settings in own.items():
@@ -87,7 +88,7 @@ def _own_regimes(found: Any, lines: Lines) -> dict[str, list[Setting]]:
     for name, sections in found.items() if isinstance(found, dict) else [("", None)]:
         place = lines.place(f"regimes.{name}")
         if not isinstance(sections, dict):
-            raise RecipeError(f"{place}regimes must hold a regime's sections, but {sections!r} came.")
+            raise RecipeError(f"{place}regimes must hold a regime's sections, but {brief(sections)} came.")
         own[name] = [Setting(key, value, place) for key, value in flat(sections).items()]
         try:
             regime(name)
@@ -110,7 +111,7 @@ def recipe_path(name: str, place: str = "") -> Path:
     hint = f' Did you mean "{near[0]}"?' if near else ""
     usual = [each for each in built_in if "/" not in each]
     raise RecipeError(
-        f'{place}there is no recipe "{name}". Give a .yaml file, or one of: {", ".join(usual)}, '
+        f'{place}there is no recipe "{shown(name)}". Give a .yaml file, or one of: {", ".join(usual)}, '
         f"or a published row's, which auglabel list recipes shows.{hint}"
     )
 
@@ -156,11 +157,11 @@ class _Draft:
 
     def _choose(self, section: str, name: Any, origin: str) -> None:
         if not isinstance(name, str):
-            raise RecipeError(f"{origin}{section} must name an entry, but {name!r} came.")
+            raise RecipeError(f"{origin}{section} must name an entry, but {brief(name)} came.")
         if ":" in name and not name.startswith(("timm:", "torchvision:")) and name not in self.typed:
             raise RecipeError(
-                f'{origin}"{name}" would be imported and run, and no file may ask for that. '
-                f"If you trust it, say so: --model {name}."
+                f'{origin}"{shown(name)}" would be imported and run, and no file may ask for that. '
+                f"If you trust it, say so: --model {shown(name)}."
             )
         try:
             MENUS[section].find(name)
@@ -182,6 +183,9 @@ class _Draft:
             found = parser.parse_args(texts)
         except ArgumentError as error:
             raise RecipeError(explained(str(error), self._origin)) from None
+        except OverflowError:
+            longest = max(zip(texts, self.settings, strict=True), key=lambda each: len(each[0]))[1]
+            raise RecipeError(f"{longest.origin}{longest.key} is too large a number.") from None
         return self._built(listed(found.as_dict()))
 
     def _built(self, found: dict[str, Any]) -> Recipe:
@@ -246,13 +250,14 @@ class _Draft:
             lasts = {name.rpartition(".")[2]: name for name in known}
             near = difflib.get_close_matches(key, [*known, *lasts], n=1)
             hint = f' Did you mean "{lasts.get(near[0], near[0])}"?' if near else " --help lists them all."
-            raise RecipeError(f'{setting.origin}there is no option "{key}".{hint}')
+            raise RecipeError(f'{setting.origin}there is no option "{shown(key)}".{hint}')
         near = difflib.get_close_matches(option, takes, n=1, cutoff=0.4)
         hint = f' Did you mean "{near[0]}"?' if near else ""
         entry_name = f" for {self.names[section]}" if section in self.names else ""
         listed = ", ".join(name for name in takes if name != "name") or "none"
         raise RecipeError(
-            f'{setting.origin}{section} has no option "{option}"{entry_name}. It takes: {listed}.{hint}'
+            f'{setting.origin}{shown(section)} has no option "{shown(option)}"{entry_name}. '
+            f"It takes: {listed}.{hint}"
         )
 
 

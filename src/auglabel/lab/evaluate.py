@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -14,7 +14,7 @@ from torch import Generator, Tensor, nn
 
 from auglabel import metrics
 from auglabel.augment.base import Augmentation
-from auglabel.calibration import Calibration
+from auglabel.calibration import CONFIDENCE, CORRECT, COUNT, Calibration
 from auglabel.checks import require_whole
 from auglabel.data.source import DataSet, Source
 from auglabel.lab import feed
@@ -40,6 +40,7 @@ class Row:
     count: int
     figures: dict[str, Figure]
     scaled: dict[str, Figure] | None
+    bins: dict[str, list[float]] = field(default_factory=dict)  # sums per bin of confidence
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,8 @@ def evaluate(
         whole = min(resamples, WHOLE_RESAMPLES) if condition.severity is None else 0
         read = partial(figures, labels=labels, resamples=resamples, whole=whole, bins=bins, seed=seed)
         scaled = None if scaling is None else read(scaling(logits.double()))
-        measured.append(Row(condition.on, condition.severity, len(labels), read(logits), scaled))
+        row = Row(condition.on, condition.severity, len(labels), read(logits), scaled)
+        measured.append(replace(row, bins=_binned(logits, labels, bins)))
     return Evaluation(measured, None if scaling is None else float(scaling.temperature), notes)
 
 
@@ -176,6 +178,16 @@ def predict(
             with evaluating(model), torch.no_grad():
                 logits += [model(batch).float().cpu() for batch in moved.split(batch_size)]
     return torch.cat(logits)
+
+
+def _binned(logits: Tensor, labels: Tensor, bins: int) -> dict[str, list[float]]:
+    """What a reliability diagram is drawn from; those of several runs can be added up."""
+    seen = Calibration(bins=bins)
+    seen.update_logits(logits.double(), labels)
+    return {
+        name: seen.sums[part, 0].tolist()
+        for name, part in (("count", COUNT), ("confidence", CONFIDENCE), ("correct", CORRECT))
+    }
 
 
 def figures(

@@ -185,8 +185,8 @@ class Trainer:
         first = self.step - len(losses)
         self.recent = []
         if not losses.isfinite().all():
-            where = first + int((~losses.isfinite()).nonzero()[0]) + 1
-            raise Diverged(f"the loss is {losses[where - first - 1]:g} at step {where}. {LOWER}")
+            step = first + int((~losses.isfinite()).nonzero()[0]) + 1
+            raise Diverged(f"the loss is {losses[step - first - 1]:g} at step {step}. {LOWER}")
         for loss in losses.tolist():
             self.state.loss += loss
         if not all(parameter.isfinite().all() for parameter in self.plain.parameters()):

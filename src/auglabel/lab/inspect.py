@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import os
 import statistics
 from collections.abc import Sequence
@@ -14,13 +13,16 @@ from rich.table import Table
 from rich.text import Text
 from torch import Tensor
 
-from auglabel.checks import kind_of
+from auglabel.checks import brief, kind_of
+from auglabel.lab.files import read_bounded
 from auglabel.lab.sheet import tint
+from auglabel.sealed import opened_line
 
 Confidences = dict[str, list[float]]  # a kind's name -> the confidence of each of its levels
 History = Sequence[tuple[int, Confidences]]  # (epoch, confidences), in order
 
 BARS = "▁▂▃▄▅▆▇█"
+MOST_KINDS, MOST_BUCKETS, MOST_EPOCHS = 1000, 20_000, 10**9  # that can be shown
 LONGEST_LINE = 16  # characters: the table then fits 80 columns
 
 
@@ -31,7 +33,7 @@ def read_history(path: str | os.PathLike[str]) -> list[tuple[int, Confidences]]:
     resumed run, replaces what was told of it and of those after it.
     """
     try:
-        content = Path(path).read_bytes()
+        content = read_bounded(Path(path))
     except FileNotFoundError:
         raise FileNotFoundError(f"{path} does not exist: training writes it, a line per epoch.") from None
     history: list[tuple[int, Confidences]] = []
@@ -50,7 +52,7 @@ def read_history(path: str | os.PathLike[str]) -> list[tuple[int, Confidences]]:
         if history and shape_of(history[0][1]) != shape_of(confidence):
             raise ValueError(
                 f"{path}, line {number}: it is a table for other distances than the lines before: "
-                f"{shape_of(confidence)} after {shape_of(history[0][1])}."
+                f"{brief(shape_of(confidence))} after {brief(shape_of(history[0][1]))}."
             )
         history.append((epoch, confidence))
     if not history:
@@ -59,15 +61,16 @@ def read_history(path: str | os.PathLike[str]) -> list[tuple[int, Confidences]]:
 
 
 def _entry(line: bytes) -> tuple[int, Confidences]:
-    try:
-        found = json.loads(line)
-    except ValueError:
-        raise ValueError("it is not JSON.") from None
-    if not isinstance(found, dict) or type(found.get("epoch")) is not int:
+    found = opened_line(line)
+    if type(found.get("epoch")) is not int or not 0 <= found["epoch"] <= MOST_EPOCHS:
         raise ValueError(f'an object with a whole number as "epoch" was expected, but {kind_of(found)} came.')
     rows = found.get("confidence")
     if not isinstance(rows, dict) or not rows or not all(isinstance(r, list) and r for r in rows.values()):
         raise ValueError(f'"confidence" must hold a list of numbers per kind, but {kind_of(rows)} came.')
+    if len(rows) > MOST_KINDS or sum(map(len, rows.values())) > MOST_BUCKETS:
+        raise ValueError(
+            f"a table has at most {MOST_KINDS:,} kinds and {MOST_BUCKETS:,} buckets, but more came."
+        )
     for value in (value for row in rows.values() for value in row):
         if type(value) not in (int, float) or not 0 <= value <= 1:
             raise ValueError(f"every confidence must be a number in [0, 1], but {kind_of(value)} came.")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import math
 import shlex
 import time
 from collections.abc import Iterator, Sequence
@@ -19,6 +20,7 @@ from typing import Any
 
 import torch
 
+from auglabel.checks import shown
 from auglabel.lab.build import data_for, model_for
 from auglabel.lab.catalogue import AUGMENTATIONS
 from auglabel.lab.checkpoint import require_fitting
@@ -33,9 +35,16 @@ from auglabel.lab.rundir import Run
 from auglabel.lab.seeding import generator_for
 from auglabel.lab.train import How, train
 from auglabel.measure import calibrate
+from auglabel.sealed import read_sealed, sealed
+from auglabel.tablefile import FORMAT as TABLE
 from auglabel.whole import write_text
 
 FORMAT = "auglabel result, version 1"
+RESULT = {  # what is read of one
+    **{"recipe": dict, "validation": (None, {...: (math.inf, None)}), "labels": (None, {...: [float]})},
+    "evaluations": [{"words": str, "columns": [str], "rows": [[(float, None, str)]]}],
+    "views": (None, {...: {"accuracy": [float], ...: [math.inf]}}),
+}
 KEPT = ("accuracy", "confidence", "ece", "debiased_ece", "nll", "brier")  # of each measured row
 
 
@@ -95,11 +104,14 @@ class Results:
         if not self.file(job).is_file():
             return None
         result = read_result(self.file(job))
+        if len(result["evaluations"]) != len(job.measured):
+            raise ValueError(f"{self.file(job)} is damaged: not all that was measured is there. Remove it.")
         before, now = flat(result["recipe"]), flat(job.plain)
         if changed := [key for key in before.keys() & now.keys() if before[key] != now[key]]:
+            had = ", ".join(f"{key} {before[key]}" for key in sorted(changed))
             raise ValueError(
-                f"{self.file(job)} is of another version of its recipe, which had "
-                f"{', '.join(f'{key} {before[key]}' for key in sorted(changed))}: move it elsewhere."
+                f"{self.file(job)} is of another version of its recipe, which had {shown(had)}: "
+                "move it elsewhere."
             )
         return result
 
@@ -128,18 +140,27 @@ class Results:
 
 
 def read_result(path: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{path} is damaged, since it is not JSON ({error}): remove it.") from None
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
-        raise ValueError(f"{path} is not a result of auglabel, or of another version of it.")
+    again = "Remove it, and it is made again."
+    found = read_sealed(path, FORMAT, what="a result", otherwise=again, shape=RESULT)
+    for evaluation in found["evaluations"]:
+        columns, rows = evaluation["columns"], evaluation["rows"]
+        named = {*KEPT, *(f"scaled_{name}" for name in KEPT)} <= set(columns[3:])
+        fitting = all(len(row) == len(columns) and _is_row(row) for row in rows)
+        if not rows or not named or not fitting:
+            raise ValueError(f"{path} is damaged: a measurement in it lacks rows or columns. {again}")
     return found
+
+
+def _is_row(row: Sequence[Any]) -> bool:
+    """What it is on, and numbers."""
+    return isinstance(row[0], str) and not any(isinstance(each, str) for each in row[1:])
 
 
 def _as_text(result: dict[str, Any]) -> str:
     """A line per entry: short enough to keep many, and to read."""
-    lines = [f" {json.dumps(key)}: {json.dumps(value, allow_nan=False)}" for key, value in result.items()]
+    lines = [
+        f" {json.dumps(key)}: {json.dumps(value, allow_nan=False)}" for key, value in sealed(result).items()
+    ]
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
@@ -193,7 +214,7 @@ def _result(
     facts, metrics = run.facts(), run.metrics()
     images = facts["data"]["images"]["train"]
     learns = job.recipe.labels.name.startswith("autolabel")
-    table = json.loads(run.table_file.read_text(encoding="utf-8")) if learns else None
+    table = read_sealed(run.table_file, TABLE, what="a label table") if learns else None
     return {
         "format": FORMAT,
         "name": job.name,

@@ -31,7 +31,7 @@ class Study:
             try:
                 backend = optuna.storages.journal.JournalFileBackend(str(journal), lock_obj=lock)
                 storage = optuna.storages.JournalStorage(backend)
-            except ValueError as error:
+            except (ValueError, TypeError, LookupError, AttributeError, AssertionError) as error:
                 raise ValueError(
                     f"{journal} is damaged ({error}): remove it to search anew; results stay."
                 ) from None

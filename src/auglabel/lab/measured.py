@@ -23,11 +23,11 @@ from auglabel.lab.conditions import Attack, Condition, conditions
 from auglabel.lab.corrupted import Corruptions, overlaps
 from auglabel.lab.draft import read_recipe
 from auglabel.lab.evaluate import evaluate
-from auglabel.lab.files import write_json
 from auglabel.lab.recipe import Recipe
 from auglabel.lab.results import as_csv, as_json, as_tables
 from auglabel.lab.rundir import Run
 from auglabel.lab.saving import part_of
+from auglabel.sealed import unlike, write_sealed
 from auglabel.whole import write_text
 
 
@@ -128,6 +128,8 @@ def run_weights(run: Run, which: str = "last") -> tuple[dict[str, Tensor], dict[
     if checkpoint is None:
         raise ValueError(f"{run.path} has no checkpoint yet: auglabel train --resume --out {run.path}.")
     average = part_of(checkpoint.tensors, "average.module")
+    if wrong := unlike(checkpoint.facts, {"epoch": int}):
+        raise ValueError(f"{run.path} has a checkpoint of another version: {wrong}.")
     about = {"checkpoint": which, "epoch": checkpoint.facts["epoch"]}
     return average or part_of(checkpoint.tensors, "model"), about | {"averaged": bool(average)}
 
@@ -209,7 +211,7 @@ def _measure(
         console.print(note, markup=False)
     name = asked.file_name
     found = as_json(evaluation, about)
-    write_json(out / f"{name}.json", found)
+    write_sealed(out / f"{name}.json", found)
     write_text(out / f"{name}.csv", as_csv(evaluation))
     console.print(f"wrote {out / name}.json and .csv", markup=False, soft_wrap=True)
     return found

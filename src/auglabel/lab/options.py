@@ -18,7 +18,7 @@ import yaml
 from jsonargparse import ArgumentParser, set_parsing_settings
 
 from auglabel.augment.clean import Clean
-from auglabel.checks import entry
+from auglabel.checks import entry, shown
 from auglabel.data.split import split
 from auglabel.lab.catalogue import AUGMENTATIONS, DATASETS, LABELS
 from auglabel.lab.recipe import Calibrate, Engine, Optimizer, Training, flat, listed
@@ -110,9 +110,9 @@ def explained(message: str, origin: Callable[[str], str]) -> str:
     came = re.search(r"(?:Got|Given) value: (.*)", message)
     expected = re.findall(r"Expected an? (.*?)(?:\. Got value|\n|$)", message)
     if not (wrong and came and expected):
-        return " ".join(message.split())
+        return f"{origin(wrong[1]) if wrong else ''}{shown(message, 500)}."
     wanted = " or ".join(dict.fromkeys(_plain(each) for each in expected))
-    return f"{origin(wrong[1])}{wrong[1]} must be {wanted}, but {came[1]} came."
+    return f"{origin(wrong[1])}{wrong[1]} must be {wanted}, but {shown(came[1])} came."
 
 
 def _plain(expected: str) -> str:

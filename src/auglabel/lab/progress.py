@@ -6,10 +6,10 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from rich import progress as bars
 from rich.console import Console
 from typing_extensions import Self
 
+from auglabel.lab.bar import bar_of
 from auglabel.lab.fit import Trainer
 from auglabel.lab.rundir import Run
 
@@ -20,14 +20,7 @@ class Progress:
     def __init__(self, trainer: Trainer, run: Run, notes: Sequence[str], shown: bool) -> None:
         self.trainer, self.run = trainer, run
         self.console = Console(quiet=not shown, highlight=False)
-        self.bar = bars.Progress(
-            bars.TextColumn("{task.description}"),
-            bars.BarColumn(),
-            bars.TextColumn("{task.completed:,}/{task.total:,} steps"),
-            bars.TimeRemainingColumn(),
-            console=self.console,
-            disable=not (shown and self.console.is_terminal),
-        )
+        self.bar = bar_of("steps", self.console, shown)
         self.task = self.bar.add_task("", total=trainer.steps, completed=trainer.step)
         self.images, self.since = 0, trainer.state.training
         self.start = time.perf_counter()

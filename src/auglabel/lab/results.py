@@ -6,6 +6,7 @@ import csv
 import io
 import math
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from rich import box
@@ -14,15 +15,42 @@ from rich.text import Text
 
 from auglabel.lab.bootstrap import Figure
 from auglabel.lab.evaluate import Evaluation, Row
+from auglabel.sealed import read_sealed, unlike
 
+EVALUATION_FORMAT = "auglabel evaluation, version 1"
+FIGURES = {...: {"value": (float, None), ...: (float, None)}}
+BINS = {name: [float] for name in ("count", "confidence", "correct")}
+EVALUATION = {  # what is read of one
+    **{"checkpoint": str, "epoch": int, "data": {"checksum": str}},
+    **{"attack?": (None, {"epsilon": float}), "notes": [str]},
+    "corruptions?": (None, {"from": str, "names": [str], "severities": [int]}),
+    "rows": [
+        {
+            **{"on": str, "severity": (int, None), "count": int},
+            **{"figures": FIGURES, "scaled": (None, FIGURES), "bins?": (None, dict)},
+        }
+    ],
+    "means": [{"pairs": int, "figures": {...: (float, None)}, "scaled": (None, {...: (float, None)})}],
+}
 IN_PERCENT = ("accuracy", "confidence", "ece", "debiased_ece", "max_ce", "equal_mass_ece", "classwise_ece")
 SHOWN = {"accuracy": "accuracy", "ece": "ECE", "debiased_ece": "debiased", "nll": "NLL"}
+
+
+def read_evaluation(path: Path) -> dict[str, Any]:
+    """What `auglabel eval` wrote."""
+    again = "Measure it again."
+    found = read_sealed(path, EVALUATION_FORMAT, what="an evaluation", otherwise=again, shape=EVALUATION)
+    for row in found["rows"]:
+        bins = row.get("bins") or {name: [] for name in BINS}  # older ones have none
+        if row["count"] < 1 or unlike(bins, BINS) or len({len(bins[name]) for name in BINS}) > 1:
+            raise ValueError(f"{path} is damaged: the images or bins of a row of it are wrong. {again}")
+    return found
 
 
 def as_json(evaluation: Evaluation, about: Mapping[str, Any]) -> dict[str, Any]:
     """Everything, with `about` what it is a measurement of."""
     return {
-        "format": "auglabel evaluation, version 1",
+        "format": EVALUATION_FORMAT,
         **about,
         "temperature": evaluation.temperature,
         "notes": evaluation.notes,
@@ -33,6 +61,7 @@ def as_json(evaluation: Evaluation, about: Mapping[str, Any]) -> dict[str, Any]:
                 "count": row.count,
                 "figures": _plain(row.figures),
                 "scaled": None if row.scaled is None else _plain(row.scaled),
+                "bins": row.bins,
             }
             for row in evaluation.rows
         ],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import math
 import os
 import platform
 import shutil
@@ -20,12 +20,29 @@ from auglabel.data.source import DataSet
 from auglabel.data.split import Parts
 from auglabel.lab.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from auglabel.lab.draft import read_recipe
-from auglabel.lab.files import append_line, locked, read_lines, write_json
+from auglabel.lab.files import append_line, locked, read_lines
 from auglabel.lab.options import RecipeError
 from auglabel.lab.recipe import Recipe
+from auglabel.lab.yamlfile import sealed_text
+from auglabel.sealed import read_sealed, sealed_line, unlike, write_sealed
 from auglabel.whole import write_text, write_whole
 
+RUN_FORMAT = "auglabel run, version 1"
+EPOCH = {  # what is read of one; a loss that is no number is of a step that half precision skipped
+    **{"epoch": int, "loss": math.inf, "validation?": {...: (math.inf, None)}},
+    **{"seconds?": {...: float}, "images_per_second?": float},
+}
 TIMES = ("seconds", "images_per_second", "calibration_share")  # what differs between two equal runs
+
+
+def versions() -> dict[str, str]:
+    """Of what the results depend on."""
+    return {
+        "auglabel": __version__,
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+    }
 
 
 class Run:
@@ -66,7 +83,7 @@ class Run:
         """Make the directory, unless it is there."""
         self.checkpoints.mkdir(parents=True, exist_ok=True)
         if not self.exists():
-            write_text(self.recipe_file, recipe.as_yaml())
+            write_text(self.recipe_file, sealed_text(recipe.as_yaml()))
 
     def _foreign(self) -> Iterator[Path]:
         """What a run that was stopped while it began would not leave behind."""
@@ -102,20 +119,10 @@ class Run:
         """What `record_facts` wrote; empty before that."""
         if not self.facts_file.is_file():
             return {}
-        try:
-            found = json.loads(self.facts_file.read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise ValueError(f"{self.facts_file} is damaged: it is not JSON ({error}).") from None
-        return dict(found)
+        return read_sealed(self.facts_file, RUN_FORMAT, what="what a run was begun with")
 
     def record_facts(self, facts: Mapping[str, Any]) -> None:
-        versions = {
-            "auglabel": __version__,
-            "torch": torch.__version__,
-            "numpy": np.__version__,
-            "python": platform.python_version(),
-        }
-        write_json(self.facts_file, {"format": "auglabel run, version 1", "versions": versions, **facts})
+        write_sealed(self.facts_file, {"format": RUN_FORMAT, "versions": versions(), **facts})
 
     def record_split(self, rows: Mapping[str, Tensor]) -> None:
         save_checkpoint(self.split_file, dict(rows), {})
@@ -124,7 +131,15 @@ class Run:
         return load_checkpoint(self.split_file).tensors
 
     def metrics(self) -> list[dict[str, Any]]:
-        return read_lines(self.metrics_file)
+        return self._lines(self.metrics_file, EPOCH)
+
+    @staticmethod
+    def _lines(path: Path, shape: Mapping[str, Any]) -> list[dict[str, Any]]:
+        lines = read_lines(path)
+        for number, line in enumerate(lines, start=1):
+            if wrong := unlike(line, shape):
+                raise ValueError(f"{path}, line {number} is damaged or of another version: {wrong}.")
+        return lines
 
     def record_epoch(self, record: Mapping[str, Any], table: Mapping[str, list[float]] | None) -> None:
         if table is not None:
@@ -135,8 +150,8 @@ class Run:
         """Drop what was recorded after `epoch`: it will be computed again."""
         for path in (self.metrics_file, self.tables_file):
             if path.exists():
-                kept = [line for line in read_lines(path) if line["epoch"] <= epoch]
-                write_text(path, "".join(json.dumps(line) + "\n" for line in kept))
+                kept = [line for line in self._lines(path, {"epoch": int}) if line["epoch"] <= epoch]
+                write_text(path, "".join(sealed_line(line) + "\n" for line in kept))
 
     def save(self, step: int, checkpoint: Checkpoint, *, keep: int, best: bool) -> None:
         """A checkpoint of `step`, the last `keep` of which stay, and the best one.

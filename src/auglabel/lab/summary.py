@@ -15,9 +15,9 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from auglabel.lab.files import write_json
 from auglabel.lab.grid import Point
 from auglabel.lab.job import Job, Results
+from auglabel.sealed import write_sealed
 from auglabel.whole import write_text
 
 FORMAT = "auglabel sweep, version 1"
@@ -72,7 +72,7 @@ class Summary:
         choice = self.choice
         points = [_plain(line) for line in self.lines]
         chosen = None if choice is None else choice.point.name
-        write_json(path / "summary.json", {"format": FORMAT, **about, "choice": chosen, "points": points})
+        write_sealed(path / "summary.json", {"format": FORMAT, **about, "choice": chosen, "points": points})
         write_text(path / "summary.csv", self._csv())
 
     def _csv(self) -> str:
@@ -126,7 +126,7 @@ def summary_of(
     for point, jobs in runs:
         found = [(job, result) for job in jobs if (result := results.read(job)) is not None]
         figures = [_figures(result, measure) for _, result in found]
-        names = figures[0] if figures else ()
+        names = [name for name in figures[0] if all(name in each for each in figures)] if figures else []
         readings = {name: _reading([each[name] for each in figures]) for name in names}
         lines.append(Line(point, jobs, [job for job, _ in found], readings))
     return Summary(lines, measure)
@@ -135,7 +135,8 @@ def summary_of(
 def _figures(result: Mapping[str, Any], measure: Sequence[str]) -> dict[str, float]:
     """Of one run; a measurement of several rows, such as corrupted, is their mean."""
     seen = result["validation"]
-    found = {f"validation_{name}": seen[name] for name in ("accuracy", "ece", "nll")} if seen else {}
+    names = [name for name in ("accuracy", "ece", "nll") if seen and seen.get(name) is not None]
+    found = {f"validation_{name}": seen[name] for name in names}
     for name, evaluation in zip(measure, result["evaluations"], strict=True):
         for metric in ("accuracy", "ece"):
             column = evaluation["columns"].index(metric)

@@ -12,10 +12,10 @@ from functools import partial
 from typing import Literal, TypeVar
 
 import torch
-from rich import progress as bars
 from rich.console import Console
 
 from auglabel.checks import require_whole
+from auglabel.lab.bar import bar_of
 from auglabel.lab.job import Job, Results
 from auglabel.lab.workers import cores, each
 
@@ -120,14 +120,7 @@ class _Bar:
 
     def __init__(self, jobs: Sequence[Job], results: Results, console: Console) -> None:
         self.jobs, self.results = jobs, results
-        self.bar = bars.Progress(
-            bars.TextColumn("{task.description}"),
-            bars.BarColumn(),
-            bars.TextColumn("{task.completed:,}/{task.total:,} epochs"),
-            bars.TimeRemainingColumn(),
-            console=console,
-            disable=not console.is_terminal,
-        )
+        self.bar = bar_of("epochs", console)
         self.task = self.bar.add_task("", total=sum(job.recipe.training.epochs for job in jobs))
         self.over = threading.Event()
         self.watching = threading.Thread(target=self._watch, daemon=True)

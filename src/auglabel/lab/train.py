@@ -14,12 +14,13 @@ from types import FrameType
 from typing import Any, Literal
 
 import torch
-from safetensors.torch import save_file
+import torch.distributed as dist
 
 from auglabel.checks import require_number, require_whole
 from auglabel.data.source import DataSet
 from auglabel.data.split import Parts
 from auglabel.lab.build import data_for
+from auglabel.lab.checkpoint import save_weights
 from auglabel.lab.fit import LOOK, Diverged, Trainer
 from auglabel.lab.memory import keep_memory
 from auglabel.lab.progress import Progress
@@ -28,7 +29,6 @@ from auglabel.lab.rundir import Run
 from auglabel.lab.saving import checkpoint_of, restore
 from auglabel.lab.trackers import require_trackers, trackers_for
 from auglabel.tablefile import save_table
-from auglabel.whole import write_whole
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,19 @@ def train(recipe: Recipe, out: Path, how: How) -> Run:
             _train(trainer, run, how.max_steps, signals, saver, progress, watchers, first)
         except Diverged as error:
             raise Diverged(f"{error} The last good checkpoint stays in {run.checkpoints}.") from None
+        except RuntimeError as error:
+            if trainer.world > 1 and _parted(error):
+                raise OSError(
+                    f"another process of this run has ended; what was saved is in {run.checkpoints}, and "
+                    "--resume goes on with it."
+                ) from None
+            raise
         return run
+
+
+def _parted(error: RuntimeError) -> bool:
+    """Whether processes that work together lost each other; gloo has no error of its own for it."""
+    return isinstance(error, dist.DistError) or "gloo" in str(error) or "closed by peer" in str(error)
 
 
 class _Saver:
@@ -142,7 +154,7 @@ def _train(
         nll = record.get("validation", {}).get("nll", math.inf)
         trainer.state.best = min(before, nll)
         if first:
-            run.record_epoch(record, _by_kind(trainer))
+            run.record_epoch(record, labels_of(trainer))
             for watcher in watchers:
                 watcher.log(flat(record, "/"), step=record["epoch"])
         saver.save(best=nll < before)
@@ -164,30 +176,33 @@ def _record(run: Run, recipe: Recipe, data: DataSet, parts: Parts, trainer: Trai
     if run.facts_file.exists():
         run.require_data(data, parts)
         return
-    rows = {name: getattr(parts, name).rows for name in ("train", "validation", "test")}
-    run.record_split(rows)
-    run.record_facts(
-        {
-            "seed": recipe.training.seed,
-            "data": {
-                "name": data.name,
-                "checksum": data.checksum,
-                "classes": list(data.classes),
-                "notes": list(data.notes),
-                "mean": list(data.mean),
-                "std": list(data.std),
-                "images": {name: len(part) for name, part in rows.items()},
-            },
-            "parameters": sum(p.numel() for p in trainer.plain.parameters()),
-            "measured": "averaged weights" if trainer.average is not None else "weights",
-            "processes": trainer.world,
-            "device": str(trainer.device),
-            "threads": torch.get_num_threads(),
-        }
-    )
+    run.record_split({name: getattr(parts, name).rows for name in ("train", "validation", "test")})
+    run.record_facts(facts_of(recipe, data, parts, trainer))
 
 
-def _by_kind(trainer: Trainer) -> dict[str, list[float]] | None:
+def facts_of(recipe: Recipe, data: DataSet, parts: Parts, trainer: Trainer) -> dict[str, Any]:
+    """What a run works with."""
+    return {
+        "seed": recipe.training.seed,
+        "data": {
+            "name": data.name,
+            "checksum": data.checksum,
+            "classes": list(data.classes),
+            "notes": list(data.notes),
+            "mean": list(data.mean),
+            "std": list(data.std),
+            "images": {name: len(getattr(parts, name)) for name in ("train", "validation", "test")},
+        },
+        "parameters": sum(p.numel() for p in trainer.plain.parameters()),
+        "measured": "averaged weights" if trainer.average is not None else "weights",
+        "processes": trainer.world,
+        "device": str(trainer.device),
+        "threads": torch.get_num_threads(),
+    }
+
+
+def labels_of(trainer: Trainer) -> dict[str, list[float]] | None:
+    """The confidence of every bucket, by kind; None if the labels do not learn."""
     table, grid = trainer.table(), trainer.augment.grid
     if table is None:
         return None
@@ -199,8 +214,7 @@ def _finish(trainer: Trainer, run: Run) -> None:
     """The weights alone, for use elsewhere, and the table that `labels: {name: table}` reads."""
     if (table := trainer.table()) is not None:
         save_table(run.table_file, table, trainer.augment.grid)
-    weights = {n: t.detach().cpu().contiguous().clone() for n, t in trainer.measured.state_dict().items()}
-    write_whole(run.model_file, lambda partial: save_file(weights, partial))  # last: it says that all is done
+    save_weights(run.model_file, trainer.measured.state_dict())  # last: it says that all is done
 
 
 @contextmanager

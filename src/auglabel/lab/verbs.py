@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ from auglabel.lab.options import flags
 from auglabel.lab.paper.reproduce import Reproduce
 from auglabel.lab.paper.study import NAMES
 from auglabel.lab.recipe import Recipe
+from auglabel.lab.report.reported import Reported
 from auglabel.lab.rundir import Run
 from auglabel.lab.schedules import SCHEDULES
 from auglabel.lab.sweep import Crew
@@ -168,6 +170,27 @@ def audit(words: list[str]) -> None:
     print(f"wrote {path}")
 
 
+def report(words: list[str]) -> None:
+    from auglabel.lab.report.reported import report as report_runs
+
+    names = [*itertools.takewhile(lambda word: not word.startswith("-"), words)]
+    how, rest = flags(Reported, words[len(names) :])
+    if not names:
+        raise ValueError("which runs? They come first: auglabel report runs/one runs/other.")
+    path = report_runs(names, how, rest, Console(highlight=False, emoji=False))
+    print(f"wrote {path}")
+
+
+def share(words: list[str]) -> None:
+    from auglabel.lab.sharing import share_run
+
+    name, rest = _named(words)
+    folder, rest = _named(rest)
+    if name is None or folder is None:
+        raise ValueError("which run, and where to? auglabel share runs/NAME shared/NAME.")
+    print(f"wrote {share_run(Run(Path(name)), Path(folder), rest)}")
+
+
 def reproduce(words: list[str]) -> int:
     from auglabel.lab.paper.reproduce import reproduce as reproduce_name
 
@@ -220,6 +243,8 @@ VERBS: dict[str, Callable[[list[str]], object]] = {  # an exit code, if a whole 
     "preview": preview,
     "inspect": inspect,
     "audit": audit,
+    "report": report,
+    "share": share,
     "reproduce": reproduce,
     "list": list_names,
 }
@@ -232,6 +257,8 @@ FLAGS: dict[str, tuple[str, list[type]]] = {
     "preview": ("[RECIPE or RUN]", [Shown]),
     "inspect": ("RUN", [Shown]),
     "audit": ("[RUN]", [Audited]),
+    "report": ("RUN...", [Reported]),
+    "share": ("RUN FOLDER", []),
     "reproduce": ("NAME", [Reproduce, Crew]),
     "list": (f"[{' | '.join(LISTS)}]", []),
 }

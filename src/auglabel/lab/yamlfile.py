@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import Any
 
 import yaml
+
+from auglabel.checks import shown
+
+SEAL = "# checksum "
+LARGEST = 2**17  # bytes
+MOST = 20_000  # values, where one that is named (&a) counts as often as it is used (*a)
 
 
 class Lines:
@@ -22,26 +29,43 @@ class Lines:
         return f"{self.path}, line {self.number[key]}: " if key else f"{self.path}: "
 
 
+def sealed_text(text: str) -> str:
+    """With its checksum as the last line, a comment."""
+    return f"{text}{SEAL}{_checksum(text)}\n"
+
+
 def read_yaml(path: Path) -> tuple[Lines, dict[str, Any]]:
-    """Where each key stands, and what it holds."""
+    """Where each key stands, and what it holds; a checksum at the end, if there is one, must fit."""
     try:
+        if path.stat().st_size > LARGEST:
+            raise ValueError(f"{path} has more than {LARGEST:,} bytes, which no recipe has.")
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is not a text file: {error.reason} at byte {error.start}.") from None
     except FileNotFoundError:
         raise FileNotFoundError(f"there is no file {path}.") from None
-    try:
-        lines = Lines(path)
-        _number(yaml.compose(text, yaml.SafeLoader), "", lines)
-        found = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        place = f", line {mark.line + 1}" if mark else ""
+    content, seal, checksum = text.rpartition(SEAL)
+    if seal and checksum.strip() != _checksum(content):
         raise ValueError(
-            f"{path}{place}: this is not a recipe's YAML ({getattr(error, 'problem', error)})."
-        ) from None
+            f"{path} is damaged: its checksum does not fit its content; remove that line if you changed it "
+            "yourself."
+        )
+    lines = Lines(path)
+    try:
+        loader = yaml.SafeLoader(text)
+        node = loader.get_single_node()
+        _require_few(node, path)
+        _number(node, "", lines)
+        found = None if node is None else loader.construct_document(node)
     except RecursionError:
         raise ValueError(f"{path}: this is nested too deeply for a recipe.") from None
+    except _Wrong as error:
+        raise ValueError(str(error)) from None
+    except Exception as error:  # dates, numbers and tags that are none fail in ways of their own
+        mark = getattr(error, "problem_mark", None)
+        place = f", line {mark.line + 1}" if mark else ""
+        why = shown(getattr(error, "problem", None) or error)
+        raise ValueError(f"{path}{place}: this is not a recipe's YAML ({why}).") from None
     if found is None:
         found = {}
     if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):
@@ -49,14 +73,34 @@ def read_yaml(path: Path) -> tuple[Lines, dict[str, Any]]:
     return lines, found
 
 
+class _Wrong(Exception):
+    """A sentence of ours."""
+
+
+def _require_few(node: yaml.Node | None, path: Path) -> None:
+    """Few enough values: a file of a few lines can name a list of lists of lists of the same."""
+    waiting, count = [node] if node is not None else [], 0
+    while waiting:
+        count += 1
+        if count > MOST:
+            raise _Wrong(f"{path} holds more than {MOST:,} values, which no recipe has.")
+        value = waiting.pop().value
+        for each in value if isinstance(value, list) else ():
+            waiting += each if isinstance(each, tuple) else [each]
+
+
 def _number(node: yaml.Node | None, prefix: str, lines: Lines) -> None:
     if not isinstance(node, yaml.MappingNode):
         return
     for key, value in node.value:
-        name = f"{prefix}{getattr(key, 'value', '')}"
+        name = f"{prefix}{key.value if isinstance(key, yaml.ScalarNode) else ''}"
         line = key.start_mark.line + 1
         if name in lines.number:
             first = lines.number[name]
-            raise ValueError(f'{lines.path}, line {line}: "{name}" is there twice, first on line {first}.')
+            raise _Wrong(f'{lines.path}, line {line}: "{shown(name)}" is there twice, first on line {first}.')
         lines.number[name] = line
         _number(value, f"{name}.", lines)
+
+
+def _checksum(text: str) -> str:
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

@@ -13,7 +13,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from auglabel.checks import kind_of
+from auglabel.checks import kind_of, shown
 from auglabel.models.normalize import Normalize
 from auglabel.models.resnet import ResNet
 from auglabel.models.small import SmallNet
@@ -38,12 +38,12 @@ def model_function(name: str) -> Callable[..., nn.Module]:
     if not colon:
         if name not in MODELS:
             raise ValueError(
-                f'there is no model "{name}". There are: {", ".join(MODELS)}, and timm:NAME, '
+                f'there is no model "{shown(name)}". There are: {", ".join(MODELS)}, and timm:NAME, '
                 f"torchvision:NAME and module:function.{_hint(name, MODELS)}"
             )
         return MODELS[name]
     if not module or not rest:
-        raise ValueError(f'a model of your own is named as module:function, but "{name}" came.')
+        raise ValueError(f'a model of your own is named as module:function, but "{shown(name)}" came.')
     if module in ("timm", "torchvision"):
         return _published(module, rest)
     return imported(module, rest)
@@ -99,7 +99,7 @@ def _published(package: str, name: str) -> Callable[..., nn.Module]:
         models = models.models
     # timm's names may have weights after a dot, or name a hub before a colon.
     if ":" not in name and name.split(".")[0] not in models.list_models():
-        raise ValueError(f'{package} has no model "{name}".{_hint(name, models.list_models())}')
+        raise ValueError(f'{package} has no model "{shown(name)}".{_hint(name, models.list_models())}')
     return functools.partial(_timm if package == "timm" else _torchvision, models, name)
 
 

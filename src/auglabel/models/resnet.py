@@ -123,6 +123,8 @@ def _conv(inputs: int, outputs: int, size: int, stride: int = 1) -> nn.Conv2d:
 def _initialize(model: nn.Module) -> None:
     # Every batch norm starts at one, the last of a branch too: starting that one at zero is an addition of
     # large-batch recipes, and neither torchvision's default nor the code base the paper trained with has it.
+    if next(model.parameters()).is_meta:
+        return  # an outline, without values
     for module in model.modules():
         if isinstance(module, nn.Conv2d):
             nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")

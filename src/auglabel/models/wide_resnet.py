@@ -9,6 +9,8 @@ from torch import Tensor, nn
 from auglabel.checks import require_whole
 from auglabel.models.normalize import Normalize
 
+MOST_LAYERS = 3000
+
 
 class WideResNet(nn.Module):
     """Pre-activation, three groups of (depth - 4) / 6 blocks, of width 16, 32 and 64 times `width`.
@@ -26,7 +28,7 @@ class WideResNet(nn.Module):
     ) -> None:
         super().__init__()
         require_whole("num_classes", num_classes, 1)
-        require_whole("depth", depth, 10)
+        require_whole("depth", depth, 10, MOST_LAYERS)
         require_whole("width", width, 1)
         if (depth - 4) % 6:
             raise ValueError(f"depth must be 6n + 4, such as 10, 16, 22, 28 or 40, but {depth} came.")
@@ -72,6 +74,8 @@ class _Block(nn.Module):
 def _initialize(model: nn.Module) -> None:
     # He-normal over fan_in, the last layer too: Keras's he_normal, which the paper's code base used, has this
     # deviation, though it draws from a normal distribution cut off at two deviations.
+    if next(model.parameters()).is_meta:
+        return  # an outline, without values
     for module in model.modules():
         if isinstance(module, nn.Conv2d | nn.Linear):
             nn.init.kaiming_normal_(module.weight, mode="fan_in", nonlinearity="relu")

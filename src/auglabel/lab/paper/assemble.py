@@ -14,7 +14,6 @@ from rich.console import Console
 
 from auglabel.augment.augmix import AugMix
 from auglabel.data.embedded import embedded
-from auglabel.lab.files import write_json
 from auglabel.lab.paper.charts import write_chart, write_svg
 from auglabel.lab.paper.figures import figure
 from auglabel.lab.paper.page import Block, Page
@@ -26,6 +25,7 @@ from auglabel.lab.paper.study import Study
 from auglabel.lab.paper.tables import POOLED, choices, table
 from auglabel.lab.paper.verdicts import LEVEL, Part, Verdict, claims, judge
 from auglabel.lab.preview import contact_sheet
+from auglabel.sealed import write_sealed
 from auglabel.whole import write_text, write_whole
 
 FAMILIES = {
@@ -96,7 +96,8 @@ def write_verdicts(study: Study, folder: Path, console: Console) -> None:
     write_text(folder / "verdicts.md", page.markdown(chart=False))
     write_text(folder / "verdicts.tex", page.latex())
     write_text(folder / "verdicts.csv", _csv(judged))
-    write_json(folder / "verdicts.json", {name: [_plain(v) for v in some] for name, some in judged.items()})
+    plain = {name: [_plain(verdict) for verdict in some] for name, some in judged.items()}
+    write_sealed(folder / "verdicts.json", {"format": "auglabel verdicts, version 1", **plain})
     console.print(page.markdown(chart=False), markup=False, soft_wrap=True)
 
 

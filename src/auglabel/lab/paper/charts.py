@@ -9,7 +9,7 @@ from typing import Any
 from auglabel.lab.paper.figures import AXES, CHARTED
 from auglabel.lab.paper.page import NAMES, Page, Record
 from auglabel.lab.paper.tables import DATA, DISTANCES, METRICS
-from auglabel.whole import write_text, write_whole
+from auglabel.whole import write_bytes, write_text
 
 # Told apart by all kinds of eyes (Okabe and Ito).
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
@@ -18,7 +18,7 @@ PANEL = 230  # pixels, a figure's panel
 
 def write_chart(page: Page, folder: Path) -> bool:
     """NAME.svg and NAME.png; False where there is nothing to draw."""
-    alt = _altair()
+    alt = load_altair()
     chart = _curves(alt, page) if page.name in AXES else _dots(alt, page)
     if page.name == "table1":
         chart = _levels(alt)
@@ -42,11 +42,10 @@ def write_svg(svg: str, path: Path) -> None:
     import vl_convert
 
     write_text(path.with_suffix(".svg"), svg)
-    png = vl_convert.svg_to_png(svg, scale=2)
-    write_whole(path.with_suffix(".png"), lambda partial: partial.write_bytes(png))
+    write_bytes(path.with_suffix(".png"), vl_convert.svg_to_png(svg, scale=2))
 
 
-def _altair() -> Any:
+def load_altair() -> Any:
     try:
         import altair
         import vl_convert  # noqa: F401

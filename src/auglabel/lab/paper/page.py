@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from auglabel.lab.files import write_json
+from auglabel.sealed import write_sealed
 from auglabel.whole import write_text
 
 NAMES = {
@@ -153,7 +153,7 @@ class Page:
             **({} if self.records else {"blocks": [asdict(block) for block in self.blocks]}),
             "notes": list(self.notes),
         }
-        write_json(folder / f"{self.name}.json", about)
+        write_sealed(folder / f"{self.name}.json", about)
 
 
 def _piped(cells: Sequence[str]) -> str:

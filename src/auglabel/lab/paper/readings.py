@@ -67,7 +67,7 @@ def _label_fall(labels: dict[str, list[float]] | None) -> float | None:
 
 
 def _view_fall(views: dict[str, Any] | None, operation: str) -> float | None:
-    if views is None or operation not in views:
+    accuracy = (views or {}).get(operation, {}).get("accuracy")
+    if not accuracy:
         return None
-    accuracy = views[operation]["accuracy"]
     return float(accuracy[0] - accuracy[-1])

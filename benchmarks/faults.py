@@ -1,0 +1,454 @@
+"""Break things on purpose, and see that nothing is lost beyond the last unsaved step and nothing hangs.
+
+Each fault is tried several times at moments, places or bytes drawn from a seed; after each the command is
+called again as a user would, and what comes out is compared with what came out undisturbed, to the bit.
+Prints one JSON line per fault: how often it was tried, survived (the same result in the end, and one sentence
+where one is due), lost (must be none), and the longest time that a command took to end after it. Exits with 1
+if anything was lost. It takes about half an hour on two cores; `--tries 1`, a few minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kills import content
+
+from auglabel.lab.checkpoint import load_checkpoint
+from auglabel.lab.rundir import Run
+
+SMALL = ["--split.train=240", "--split.validation=80", "--split.test=40", "--batch_size=40", "--epochs=6"]
+TRAIN = ["train", "embedded", *SMALL, "--regime=randaug_autolabel", "--alpha=0.2"]
+ENDS = ["--resume", "--save_minutes=0", "--tracker=none"]
+PATIENCE = 300  # seconds after which something counts as hanging
+
+
+@dataclass
+class Tally:
+    """What became of one kind of fault."""
+
+    fault: str
+    tried: int = 0
+    survived: int = 0
+    lost: list[str] = field(default_factory=list)
+    longest: float = 0.0  # seconds until the command that was hit, or called again, had ended
+
+    def judge(self, well: bool, what: str) -> None:
+        self.tried += 1
+        self.survived += well
+        self.lost += [] if well else [what]
+
+
+HUMBLE = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "--"]  # permissions count for root, too
+
+
+def call(words: list[str], humble: bool = False, **environment: str) -> subprocess.Popen[str]:
+    before = HUMBLE if humble and os.geteuid() == 0 else []
+    return subprocess.Popen(
+        [*before, sys.executable, "-m", "auglabel.cli", *words],
+        env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def ended(process: subprocess.Popen[str], tally: Tally) -> tuple[int, str]:
+    """Its exit code and what it said; a process that hangs is killed, and its code is 999."""
+    start = time.monotonic()
+    try:
+        _, said = process.communicate(timeout=PATIENCE)
+    except subprocess.TimeoutExpired:
+        kill(process)
+        _, said = process.communicate()
+        return 999, said
+    finally:
+        tally.longest = max(tally.longest, time.monotonic() - start)
+    return process.returncode, said
+
+
+def kill(process: subprocess.Popen[str]) -> None:
+    """It and all that it started."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def train(out: Path) -> list[str]:
+    return [*TRAIN, f"--out={out}", *ENDS]
+
+
+def one_sentence(said: str) -> bool:
+    return said.startswith("auglabel: ") and "Traceback" not in said and said.strip().count("\n") == 0
+
+
+def undisturbed(folder: Path, tally: Tally) -> tuple[tuple, float]:
+    """What training gives when it is left alone, and how long it takes."""
+    start = time.monotonic()
+    code, said = ended(call(train(folder / "whole")), tally)
+    assert code == 0, said
+    return content(folder / "whole"), time.monotonic() - start
+
+
+# Each fault: (folder of its own, draw, tries) -> Tally
+
+
+def training_killed(folder: Path, draw: random.Random, tries: int) -> Tally:
+    tally = Tally("training killed with SIGKILL at random moments")
+    whole, seconds = undisturbed(folder, tally)
+    for number in range(tries):
+        out = folder / f"run-{number}"
+        for _ in range(3):
+            process = call(train(out))
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(draw.uniform(0.3, 1) * seconds)
+            kill(process)
+        code, said = ended(call(train(out)), tally)
+        tally.judge(code == 0 and content(out) == whole, f"run {number}: {code} {said}")
+    return tally
+
+
+def rank_killed(folder: Path, draw: random.Random, tries: int) -> Tally:
+    tally = Tally("one rank of two killed with SIGKILL")
+    words = ["--processes=2"]
+    start = time.monotonic()
+    code, said = ended(call([*train(folder / "whole"), *words]), tally)
+    assert code == 0, said
+    whole, seconds = content(folder / "whole"), time.monotonic() - start
+    for number in range(tries):
+        out = folder / f"run-{number}"
+        process = call([*train(out), *words])
+        time.sleep(draw.uniform(0.5, 0.95) * seconds)
+        ranks = subprocess.run(
+            ["pgrep", "-P", str(process.pid)], capture_output=True, text=True, check=False
+        ).stdout.split()
+        if ranks:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(draw.choice(ranks)), signal.SIGKILL)
+        code, said = ended(process, tally)
+        told = code == 0 or (code != 999 and "Traceback" not in said)
+        again, complaint = ended(call([*train(out), *words]), tally)
+        well = told and again == 0 and content(out) == whole
+        tally.judge(well, f"run {number}: {code} {said} then {again} {complaint}")
+    return tally
+
+
+def sweep_killed(folder: Path, draw: random.Random, tries: int) -> Tally:
+    tally = Tally("a sweep killed with SIGKILL")
+    base = ["sweep", "embedded", *SMALL, "--epochs=2", "--over", "labels.alpha=0.1,0.2", "--seeds=2"]
+
+    def results(out: Path) -> dict[str, object]:
+        found = {path.name: json.loads(path.read_text()) for path in (out / "results").glob("*.json")}
+        return {
+            name: {k: v for k, v in one.items() if k not in ("seconds", "checksum")}
+            for name, one in found.items()
+        }
+
+    start = time.monotonic()
+    code, said = ended(call([*base, f"--out={folder / 'whole'}"]), tally)
+    assert code == 0, said
+    whole, seconds = results(folder / "whole"), time.monotonic() - start
+    for number in range(tries):
+        out = folder / f"sweep-{number}"
+        process = call([*base, f"--out={out}"])
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(draw.uniform(0.2, 1) * seconds)
+        kill(process)
+        before = {path: path.stat().st_mtime_ns for path in (out / "results").glob("*.json")}
+        code, said = ended(call([*base, f"--out={out}"]), tally)
+        kept = all(path.stat().st_mtime_ns == changed for path, changed in before.items())
+        tally.judge(code == 0 and kept and results(out) == whole, f"sweep {number}: {code} {said}")
+    return tally
+
+
+def copies_killed(folder: Path, draw: random.Random, tries: int) -> Tally:
+    tally = Tally("writing corrupted copies killed with SIGKILL")
+    words = ["--suite=fog,jpeg_compression,glass_blur,motion_blur", "--workers=2", "--layout=npy"]
+
+    def files(out: Path) -> dict[str, bytes]:
+        return {path.name: path.read_bytes() for path in out.glob("*.npy")}
+
+    start = time.monotonic()
+    code, said = ended(call(["corrupt", "embedded", str(folder / "whole"), *words]), tally)
+    assert code == 0, said
+    whole, seconds = files(folder / "whole"), time.monotonic() - start
+    for number in range(tries):
+        out = folder / f"copies-{number}"
+        process = call(["corrupt", "embedded", str(out), *words])
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(draw.uniform(0.3, 1) * seconds)
+        kill(process)
+        code, said = ended(call(["corrupt", "embedded", str(out), *words]), tally)
+        tally.judge(code == 0 and files(out) == whole, f"copies {number}: {code} {said}")
+    return tally
+
+
+def report_killed(folder: Path, draw: random.Random, tries: int) -> Tally:
+    tally = Tally("a report killed with SIGKILL: the page before it stays, or the new one is whole")
+    undisturbed(folder, tally)
+    page, run = folder / "page.html", str(folder / "whole")
+    start = time.monotonic()
+    code, said = ended(call(["report", run, f"--out={page}", "--title=new"]), tally)
+    assert code == 0, said
+    seconds, new = time.monotonic() - start, page.read_bytes()
+    for number in range(tries):
+        page.write_text("the page before")
+        process = call(["report", run, f"--out={page}", "--title=new"])
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(draw.uniform(0.6, 1.05) * seconds)
+        kill(process)
+        there = page.read_bytes()
+        tally.judge(there in (b"the page before", new), f"report {number}: {len(there)} bytes")
+    return tally
+
+
+@contextlib.contextmanager
+def small_disk(folder: Path, size: int) -> Iterator[Path]:
+    """A file system of that many bytes; for those who may not mount one, a limit on files' sizes."""
+    place = folder / "disk"
+    place.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", place], check=True)
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", "-l", place], check=True)
+
+
+def disk_full(folder: Path, draw: random.Random, tries: int) -> Tally:
+    tally = Tally("the disk full at a random moment of training")
+    whole, _ = undisturbed(folder, tally)
+    used = sum(path.stat().st_size for path in (folder / "whole").rglob("*") if path.is_file())
+    for number in range(tries):
+        room = int(draw.uniform(0.1, 0.95) * used)
+        kept = folder / f"kept-{number}"
+        with small_disk(folder, max(room, 65536)) as disk:
+            code, said = ended(call(train(disk / "run")), tally)
+            told = code == 1 and one_sentence(said)
+            if (disk / "run").exists():
+                shutil.copytree(disk / "run", kept)  # the same with more room
+        (folder / "disk").rmdir()
+        again, complaint = ended(call(train(kept)), tally)
+        well = told and again == 0 and content(kept) == whole
+        tally.judge(well, f"run {number}, {room} bytes: {code} {said} then {again} {complaint}")
+    return tally
+
+
+def read_only(folder: Path, draw: random.Random, tries: int) -> Tally:
+    """Root, whom permissions do not stop, gives that privilege up for it."""
+    tally = Tally("a directory that becomes read-only while it is trained in")
+    whole, seconds = undisturbed(folder, tally)
+    for number in range(tries):
+        out = folder / f"run-{number}"
+        process = call(train(out), humble=True)
+        time.sleep(draw.uniform(0.5, 0.95) * seconds)
+        places = [out, out / "checkpoints"] if (out / "checkpoints").exists() else []
+        for place in places:
+            place.chmod(0o555)
+        code, said = ended(process, tally)
+        told = code == 0 or one_sentence(said)
+        for place in places:
+            place.chmod(0o755)
+        again, complaint = ended(call(train(out), humble=True), tally)
+        well = told and again == 0 and content(out) == whole
+        tally.judge(well, f"run {number}: {code} {said} then {again} {complaint}")
+    return tally
+
+
+def begun(folder: Path, tally: Tally) -> Path:
+    """A run stopped half-way, with two checkpoints."""
+    code, said = ended(call([*train(folder / "begun"), "--max_steps=20"]), tally)
+    assert code == 0, said
+    assert len(Run(folder / "begun").steps()) == 2
+    return folder / "begun"
+
+
+def checkpoint_damaged(folder: Path, draw: random.Random, tries: int) -> Tally:
+    """Reading every damaged file takes no training; going on from some of them does."""
+    tally = Tally("the last checkpoint cut at every 1 % of its length, or with a byte changed")
+    whole, _ = undisturbed(folder, tally)
+    run = begun(folder, tally)
+    last, before = Run(run).steps()[-1], Run(run).steps()[-2]
+    sound, older = last.read_bytes(), before.read_bytes()
+    facts = [load_checkpoint(path).facts for path in (last, before)]
+    damaged = [sound[: len(sound) * percent // 100] for percent in range(100)]
+    for _ in range(100):
+        place = draw.randrange(len(sound))
+        damaged.append(sound[:place] + bytes([sound[place] ^ (1 << draw.randrange(8))]) + sound[place + 1 :])
+    for number, spoilt in enumerate(damaged):
+        last.write_bytes(spoilt)
+        told: list[str] = []
+        found = Run(run).last(told.append)
+        well = found is not None and found.facts == facts[bool(told)]  # named, and then the one before it
+        tally.judge(well, f"damage {number}: {told}")
+    for spoilt in draw.sample(damaged, tries):
+        out = folder / f"again-{tally.tried}"
+        shutil.copytree(run, out)
+        Run(out).steps()[-1].write_bytes(spoilt)
+        code, said = ended(call(train(out)), tally)
+        tally.judge(code == 0 and content(out) == whole, f"going on: {code} {said}")
+    assert older == before.read_bytes()
+    return tally
+
+
+def data_vanish(folder: Path, draw: random.Random, tries: int) -> Tally:
+    tally = Tally("an image file that vanishes while it is trained on")
+    pictures = folder / "pictures"
+    _write_pictures(pictures, draw)
+    words = [
+        "train",
+        "folder",
+        f"--data.root={pictures}",
+        "--data.memory_gb=0",
+        "--data.size=28",
+        "--epochs=4",
+    ]
+    words += [
+        "--epochs=4",
+        "--batch_size=20",
+        "--split.validation=20",
+        "--split.test=20",
+        "--model=small",
+        *ENDS,
+        "--workers=0",
+    ]
+    start = time.monotonic()
+    code, said = ended(call([*words, f"--out={folder / 'whole'}"]), tally)
+    assert code == 0, said
+    whole, seconds = content(folder / "whole"), time.monotonic() - start
+    for number in range(tries):
+        out = folder / f"run-{number}"
+        process = call([*words, f"--out={out}"])
+        time.sleep(draw.uniform(0.6, 0.8) * seconds)
+        gone = draw.sample(sorted(pictures.rglob("*.png")), 40)
+        for path in gone:
+            path.rename(path.with_suffix(".gone"))
+        code, said = ended(process, tally)
+        told = code == 0 or one_sentence(said)
+        for path in gone:
+            path.with_suffix(".gone").rename(path)
+        again, complaint = ended(call([*words, f"--out={out}"]), tally)
+        well = told and again == 0 and content(out) == whole
+        tally.judge(well, f"run {number}: {code} {said} then {again} {complaint}")
+    return tally
+
+
+def _write_pictures(folder: Path, draw: random.Random) -> None:
+    import numpy as np
+    from PIL import Image
+
+    pixels = np.random.default_rng(draw.randrange(2**32)).integers(0, 256, (240, 28, 28), dtype=np.uint8)
+    for number, picture in enumerate(pixels):
+        place = folder / f"class{number % 3}"
+        place.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(picture // 3 + 60 * (number % 3)).save(place / f"{number}.png")
+
+
+CLOCK = """
+import random, time
+draw, real, offset = random.Random({seed}), time.time, [0.0]
+def jumping():
+    if draw.random() < 0.2:
+        offset[0] = draw.uniform(-1e9, 1e9)
+    return real() + offset[0]
+time.time = jumping
+"""
+
+
+def clock_jumps(folder: Path, draw: random.Random, tries: int) -> Tally:
+    tally = Tally("a clock that jumps by up to thirty years, forwards and back")
+    whole, _ = undisturbed(folder, tally)
+    for number in range(tries):
+        patch = folder / f"clock-{number}"
+        patch.mkdir()
+        (patch / "sitecustomize.py").write_text(CLOCK.format(seed=draw.randrange(2**32)))
+        paths = os.pathsep.join(filter(None, [str(patch), os.environ.get("PYTHONPATH")]))
+        code, said = ended(call(train(folder / f"run-{number}"), PYTHONPATH=paths), tally)
+        tally.judge(code == 0 and content(folder / f"run-{number}") == whole, f"run {number}: {code} {said}")
+    return tally
+
+
+def two_at_once(folder: Path, draw: random.Random, tries: int) -> Tally:
+    tally = Tally("two processes started on one run directory; the first then killed")
+    whole, seconds = undisturbed(folder, tally)
+    for number in range(tries):
+        out = folder / f"run-{number}"
+        first = call([*train(out), "--epochs=6"])
+        end = time.monotonic() + PATIENCE
+        while not Run(out).metrics_file.exists() and time.monotonic() < end and first.poll() is None:
+            time.sleep(0.02)
+        os.killpg(first.pid, signal.SIGSTOP)
+        code, said = ended(call(train(out)), tally)
+        refused = code == 1 and "another process is training in" in said and one_sentence(said)
+        os.killpg(first.pid, signal.SIGCONT)
+        time.sleep(draw.uniform(0, 0.2) * seconds)
+        kill(first)
+        again, complaint = ended(call(train(out)), tally)  # the lock went with the process
+        well = refused and again == 0 and content(out) == whole
+        tally.judge(well, f"run {number}: {code} {said} then {again} {complaint}")
+    return tally
+
+
+FAULTS: dict[str, Callable[[Path, random.Random, int], Tally]] = {
+    each.__name__: each
+    for each in (
+        training_killed,
+        rank_killed,
+        sweep_killed,
+        copies_killed,
+        report_killed,
+        disk_full,
+        read_only,
+        checkpoint_damaged,
+        data_vanish,
+        clock_jumps,
+        two_at_once,
+    )
+}
+NEED_MOUNT = (disk_full,)
+
+
+def may_mount() -> bool:
+    with tempfile.TemporaryDirectory() as folder:
+        command = ["mount", "-t", "tmpfs", "tmpfs", folder]
+        done = subprocess.run(command, capture_output=True, check=False).returncode == 0
+        if done:
+            subprocess.run(["umount", folder], check=True)
+    return done
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--tries", type=int, default=8, help="of each fault (default: 8)")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("faults", nargs="*", help=f"of {', '.join(FAULTS)}; all of them if not given")
+    asked = parser.parse_args()
+    if unknown := [name for name in asked.faults if name not in FAULTS]:
+        parser.error(f"there is no fault {unknown[0]}")
+    mounts, lost = may_mount(), 0
+    for name in asked.faults or FAULTS:
+        if FAULTS[name] in NEED_MOUNT and not mounts:
+            print(json.dumps({"fault": name, "skipped": "only root may mount a small disk"}), flush=True)
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            found = FAULTS[name](Path(folder), random.Random(f"{asked.seed}/{name}"), asked.tries)
+        lost += len(found.lost)
+        line = {"name": name, **vars(found), "longest": round(found.longest, 1), "seed": asked.seed}
+        print(json.dumps(line), flush=True)
+    return 1 if lost else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

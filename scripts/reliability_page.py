@@ -1,0 +1,159 @@
+"""Write docs/reliability.md out of results/reliability: what was broken on purpose, and what became of it.
+
+python scripts/reliability_page.py
+
+faults.jsonl, fuzz.jsonl and soak.jsonl there are what benchmarks/faults.py, fuzz.py and soak.py print; one
+that is not there is called not run. licences.json is by scripts/licences.py; the words are those of
+scripts/reliability.md.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+from auglabel.whole import write_text
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "results" / "reliability"
+PAGE = ROOT / "docs" / "reliability.md"
+NOT_RUN = "not run"
+Line = dict[str, Any]
+
+
+def text() -> str:
+    """The page."""
+    faults, inputs, soaks = (read(f"{name}.jsonl") for name in ("faults", "fuzz", "soak"))
+    words = Path(__file__).with_name("reliability.md").read_text(encoding="utf-8")
+    return words.format(
+        summary=summary(faults, inputs, soaks),
+        faults=of_faults(faults),
+        inputs=of_inputs(inputs),
+        soak=of_soak(soaks),
+        licences=licences(),
+    )
+
+
+def read(name: str) -> list[Line]:
+    """The JSON objects of a file, a line each; lines of other words are passed by."""
+    path = RESULTS / name
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    return [json.loads(line) for line in lines if line.startswith("{")]
+
+
+def summary(faults: list[Line], inputs: list[Line], soaks: list[Line]) -> str:
+    tried = [line for line in faults if "tried" in line]
+    rows = [
+        ("faults tried", total(tried, "tried")),
+        ("survived", total(tried, "survived")),
+        ("lost beyond the last unsaved step", f"{sum(len(line['lost']) for line in tried)}", tried),
+        ("longest time until a command ended after a fault", seconds(tried, "longest")),
+        ("damaged and hostile files read", total(inputs, "inputs")),
+        ("of which read as what they are", total(inputs, "read")),
+        ("refused in one sentence", total(inputs, "refused")),
+        ("neither: crashed, hung, ran something, took a gigabyte", total(inputs, "defects")),
+        ("most memory that one took", most(inputs, "most_megabytes", "MB")),
+        ("longest that one took", seconds(inputs, "longest_seconds")),
+        ("a long run", soak_in_short(soaks)),
+    ]
+    lines = [f"| {row[0]} | {row[1] if len(row) < 3 or row[2] else NOT_RUN} |" for row in rows]
+    return "\n".join(["| | |", "| --- | --- |", *lines])
+
+
+def total(lines: list[Line], key: str) -> str:
+    return f"{sum(line[key] for line in lines):,}" if lines else NOT_RUN
+
+
+def most(lines: list[Line], key: str, unit: str) -> str:
+    return f"{max(line[key] for line in lines):,.0f} {unit}" if lines else NOT_RUN
+
+
+def seconds(lines: list[Line], key: str) -> str:
+    return f"{max(line[key] for line in lines):.1f} s" if lines else NOT_RUN
+
+
+def soak_in_short(soaks: list[Line]) -> str:
+    if not soaks:
+        return NOT_RUN
+    line = soaks[-1]
+    return f"{line['minutes']:.0f} minutes, {line['loops']:,} loops: {'flat' if line['flat'] else 'NOT flat'}"
+
+
+def of_faults(faults: list[Line]) -> str:
+    if not faults:
+        return f"`benchmarks/faults.py`: {NOT_RUN}."
+    rows = [
+        f"| {line['fault']} | {line['skipped']} | | | |"
+        if "skipped" in line
+        else f"| {line['fault']} | {line['tried']} | {line['survived']} | {len(line['lost'])} "
+        f"| {line['longest']:.1f} s |"
+        for line in faults
+    ]
+    after = (
+        "\nSurvived: the command, called again, ends with the bits of a run that was left alone, and one\n"
+        "sentence was said where one is due. Longest: until a command that was hit, or called again, had\n"
+        "ended, training included."
+    )
+    return "\n".join(["| Fault | tried | survived | lost | longest |", f"|{' --- |' * 5}", *rows, after])
+
+
+def of_inputs(inputs: list[Line]) -> str:
+    if not inputs:
+        return f"`benchmarks/fuzz.py`: {NOT_RUN}."
+    rows = [
+        f"| {line['reader']} | {line['inputs']:,} | {line['read']:,} | {line['refused']:,} "
+        f"| {line['defects']} | {line['most_megabytes']:.0f} MB | {line['longest_seconds']:.2f} s |"
+        for line in inputs
+    ]
+    head = "| Reader | files | read | refused | defects | most memory | longest |"
+    return "\n".join([head, f"|{' --- |' * 7}", *rows])
+
+
+def of_soak(soaks: list[Line]) -> str:
+    if not soaks:
+        return f"`benchmarks/soak.py`: {NOT_RUN}."
+    line, when = soaks[-1], ("after warm-up", "at the end")
+    slope = line["slope"]
+    rows = [
+        ("resident memory", *(f"{line['memory'][each]:.0f} MiB" for each in when)),
+        *((what, *(str(line[what][each]) for each in when)) for what in ("open files", "threads")),
+    ]
+    told = (
+        f"\n{line['minutes']:.0f} minutes in one process, {line['loops']:,} loops of training, calibration, "
+        "evaluation, audit and\nnow and then a report. Memory moved by "
+        f"{slope['MiB per hour']:+.1f} MiB an hour (95 % interval {slope['low']:+.1f} to "
+        f"{slope['high']:+.1f})\nand was {line['largest']:.0f} MiB at most. "
+        f"{'Flat' if line['flat'] else 'NOT flat'}, by the rule in "
+        "[benchmarks/soak.py](../benchmarks/soak.py)."
+    )
+    head = "| | after warm-up | at the end |\n| --- | --- | --- |"
+    return "\n".join([head, *(f"| {' | '.join(row)} |" for row in rows), told])
+
+
+def licences() -> str:
+    path = RESULTS / "licences.json"
+    if not path.exists():
+        return f"`scripts/licences.py`: {NOT_RUN}."
+    found = json.loads(path.read_text(encoding="utf-8"))
+    rows = [
+        f"| {one['name']} {one['version']} | {', '.join(one['extras']) or 'always'} | {one['licence']} |"
+        for one in found["named"]
+    ]
+    kinds = defaultdict(list)
+    for one in found["behind"]:
+        kinds[one["licence"]].append(one["name"])
+    others = [f"- {licence}: {', '.join(names)}" for licence, names in sorted(kinds.items())]
+    return "\n".join(
+        [
+            "| Package | Extra | Licence |\n| --- | --- | --- |",
+            *rows,
+            f"\nThe {len(found['behind'])} packages that these bring with them:\n",
+            *others,
+        ]
+    )
+
+
+if __name__ == "__main__":
+    write_text(PAGE, text())

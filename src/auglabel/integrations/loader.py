@@ -1,0 +1,65 @@
+"""Move images in a loader's worker processes; their buckets travel with them.
+
+    loader = DataLoader(MovedSet(train_set, augment), batch_size=64, shuffle=True, num_workers=4)
+    for view in views(loader, epoch):
+        loss = F.cross_entropy(model(view.images), policy(view))
+
+Workers never see the labels' table: targets are made from the buckets in the main process, by the newest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Generator, Tensor
+from torch.utils.data import DataLoader, Dataset
+
+from auglabel.augment.base import Augmentation
+from auglabel.checks import kind_of, require_whole
+from auglabel.view import View
+
+Example = tuple[Tensor, Tensor, Tensor, Tensor]  # image, label, bucket, strength
+
+
+class MovedSet(Dataset[Example]):
+    """A data set of (image, label) with every image moved: (image, label, bucket, strength).
+
+    How an image is moved is decided by `seed`, the epoch and its row: not by the batch, nor by which worker
+    reads it. Augmentations that take a whole batch or the model, such as mixup and attacks, cannot work here.
+    """
+
+    def __init__(self, dataset: Any, augment: Augmentation, seed: int = 0) -> None:
+        require_whole("seed", seed, 0)
+        self.dataset, self.augment, self.seed = dataset, augment, seed
+        self._epoch = torch.zeros((), dtype=torch.int64).share_memory_()  # workers that stay see it change
+
+    def set_epoch(self, epoch: int) -> None:
+        """Draw anew; every epoch is the first until this is called."""
+        require_whole("epoch", epoch, 0)
+        self._epoch.fill_(epoch)
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def __getitem__(self, row: int) -> Example:
+        image, label = self.dataset[row]
+        if not isinstance(image, Tensor):
+            raise TypeError(
+                f"MovedSet takes images as tensors (C, H, W) in [0, 1] or bytes, but {kind_of(image)} came."
+            )
+        words = f"{self.seed}/{int(self._epoch)}/{row}".encode()
+        seed = int.from_bytes(hashlib.blake2b(words, digest_size=8).digest(), "big") >> 1
+        view = self.augment(image[None], torch.tensor([int(label)]), generator=Generator().manual_seed(seed))
+        return view.images[0], view.labels[0], view.bucket[0], view.strength[0]
+
+
+def views(loader: DataLoader[Example], epoch: int) -> Iterator[View]:
+    """The loader's batches in that epoch, as views."""
+    if not isinstance(loader.dataset, MovedSet):
+        raise TypeError(f"views takes a loader of a MovedSet, but one of {kind_of(loader.dataset)} came.")
+    loader.dataset.set_epoch(epoch)
+    for images, labels, bucket, strength in loader:
+        yield View(images, labels, bucket, strength)

@@ -1,0 +1,113 @@
+"""What several integrations share: images that were normalised already, and each rank's share of a loader."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from auglabel.augment.base import Augmentation
+from auglabel.checks import kind_of, require_tensor
+from auglabel.models.normalize import Normalize
+from auglabel.modes import unwrapped
+from auglabel.together import AugLabel
+from auglabel.view import View
+
+Batch = tuple[Tensor, Tensor]
+
+
+class OnNormalized(Augmentation):
+    """An augmentation for images that were normalised already, and come back so.
+
+    Pixels are brought back to [0, 1], where strengths mean the same for every model, and normalised again.
+    """
+
+    def __init__(self, augment: Augmentation, mean: Sequence[float], std: Sequence[float]) -> None:
+        if len(mean) != len(std) or not all(spread > 0 for spread in std):
+            raise ValueError(f"mean and std take a number per channel, std above 0, but {mean}, {std} came.")
+        self.inner, self.grid = augment, augment.grid
+        self.mean, self.std = tuple(mean), tuple(std)
+
+    def draw(self, n, device, generator):  # type: ignore[no-untyped-def]
+        return self.inner.draw(n, device, generator)
+
+    def require(self, images: Tensor) -> None:
+        require_tensor("images", images)
+        if not images.is_floating_point() or images.dim() != 4 or images.shape[1] != len(self.mean):
+            raise TypeError(
+                f"images must be normalised, floating point and of shape (B, {len(self.mean)}, H, W), "
+                f"but {kind_of(images)} came."
+            )
+
+    def apply(self, images, labels, distance, model, generator) -> View:  # type: ignore[no-untyped-def]
+        normalize = Normalize(self.mean, self.std).to(images.device)
+        pixels = images.float() * normalize.std + normalize.mean
+        self._require_pixels(pixels, slack=max(1e-3, 4 * torch.finfo(images.dtype).eps))
+        inside = None if model is None else nn.Sequential(normalize, unwrapped(model))
+        view = self.inner.apply(pixels.clamp_(0, 1), labels, distance, inside, generator)
+        return replace(view, images=normalize(view.images).to(images.dtype))
+
+    def _require_pixels(self, pixels: Tensor, slack: float) -> None:
+        """In [0, 1], but for float error."""
+        if pixels.numel() == 0:
+            return
+        low, high = (float(edge) for edge in pixels.aminmax())
+        if not (low >= -slack and high <= 1 + slack):
+            raise ValueError(
+                f"images must be in [0, 1] once mean {self.mean} and std {self.std} are undone, but values "
+                f"from {low:.3g} to {high:.3g} came. Pass those the loader normalises with; what draws noise "
+                "into normalised images, such as timm's random erasing, must be off."
+            )
+
+
+def learned_for(
+    augment: Augmentation | AugLabel,
+    num_classes: int | None,
+    alpha: float | None,
+    mean: Sequence[float] | None,
+    std: Sequence[float] | None,
+    options: dict[str, Any],
+) -> AugLabel:
+    """The AugLabel that came, or one made of its parts; for normalised images if `mean` is given."""
+    if (mean is None) != (std is None):
+        raise ValueError("mean and std come together, but only one of them came.")
+    if isinstance(augment, AugLabel):
+        if num_classes is not None or alpha is not None or mean is not None or options:
+            raise TypeError("an AugLabel comes with its options; give them where it is made.")
+        return augment
+    if mean is not None and std is not None:
+        augment = OnNormalized(augment, mean, std)
+    return AugLabel(augment, num_classes, alpha, **options)
+
+
+def own_share(loader: object, batches: Iterable[Batch]) -> Iterator[Batch]:
+    """This rank's part of the `batches` of `loader`, no image of which is another's or comes twice.
+
+    Rank r of w takes images r, r + w, ...: out of all, or, where a distributed sampler deals them out,
+    without those that it repeats at the end so that every rank gets equally many.
+    """
+    together = dist.is_available() and dist.is_initialized()
+    rank, world = (dist.get_rank(), dist.get_world_size()) if together else (0, 1)
+    if world == 1:
+        yield from batches
+    elif hasattr(getattr(loader, "sampler", None), "num_replicas"):
+        yield from _first(batches, len(range(rank, len(loader.dataset), world)))  # type: ignore[attr-defined]
+    else:
+        start = 0
+        for images, labels in batches:
+            rows = slice((rank - start) % world, None, world)
+            start += len(labels)
+            if len(labels[rows]):
+                yield images[rows], labels[rows]
+
+
+def _first(batches: Iterable[Batch], count: int) -> Iterator[Batch]:
+    for images, labels in batches:
+        if count <= 0:
+            return
+        yield images[:count], labels[:count]
+        count -= len(labels)

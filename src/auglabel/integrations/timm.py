@@ -1,0 +1,66 @@
+"""timm: takes the place of its `Mixup` in a training loop.
+
+    mixup_fn = AugLabelMixup(AugMix(), num_classes, alpha=0.02, mean=config["mean"], std=config["std"])
+    images, targets = mixup_fn(images, labels)      # as timm's loop does
+    mixup_fn.update(model, loader_eval)             # after each epoch
+
+Nothing of timm is needed for it: the calls are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from auglabel.augment.augmix import AugMix
+from auglabel.augment.base import Augmentation
+from auglabel.augment.randaug import RandAug
+from auglabel.integrations.parts import learned_for, own_share
+from auglabel.measure import Batches
+from auglabel.together import AugLabel
+
+__all__ = ["AugLabel", "AugLabelMixup", "AugMix", "RandAug"]
+
+
+class AugLabelMixup(nn.Module):
+    """Moves a batch of normalised images, and gives soft targets (B, K) for it.
+
+    timm's loaders hand over normalised images: `mean` and `std` are those of its data config. Other options
+    are those of `AugLabel`. With `mixup_enabled` False, which timm sets for the last epochs, images and
+    labels stay as they are. Attacks need `model=`.
+    """
+
+    def __init__(
+        self,
+        augment: Augmentation | AugLabel,
+        num_classes: int | None = None,
+        alpha: float | None = None,
+        *,
+        mean: Sequence[float] | None = None,
+        std: Sequence[float] | None = None,
+        model: nn.Module | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__()
+        self.learned = learned_for(augment, num_classes, alpha, mean, std, options)
+        self.mixup_enabled = True
+        self._model = [model]  # in a list: not a part of this module
+
+    def forward(self, images: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        if not self.mixup_enabled:
+            return images, F.one_hot(labels, self.learned.policy.num_classes).to(images.dtype)
+        self._follow(images)
+        moved, targets = self.learned(images, labels, self._model[0])
+        return moved, targets
+
+    def update(self, model: nn.Module, loader: Batches) -> None:
+        """Learn from the model on the evaluation loader, once after each epoch."""
+        self.learned.update(model, own_share(loader, loader))
+
+    def _follow(self, images: Tensor) -> None:
+        """timm's Mixup works wherever images are, without a `.to()`."""
+        if self.learned.updates.device != images.device:
+            self.learned.to(images.device)

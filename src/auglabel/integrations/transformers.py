@@ -1,0 +1,194 @@
+"""Hugging Face's Trainer: a collator, a loss and a callback, which one object has.
+
+    labels = AugLabelCallback(AugMix(), num_classes, alpha=0.02, validation=eval_dataset, mean=MEAN, std=STD)
+    trainer = Trainer(
+        ...,
+        train_dataset=labels.training(train_dataset),
+        data_collator=labels.collate,
+        compute_loss_func=labels.loss,
+        callbacks=[labels],
+    )
+
+Training images are moved as their batch is put together, in the loader's workers if there are any. What
+decides their targets travels in the place of the labels, (B, 5), so that the loss looks up the newest table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, Dataset, Subset
+
+from auglabel.augment.augmix import AugMix
+from auglabel.augment.base import Augmentation
+from auglabel.augment.randaug import RandAug
+from auglabel.checks import kind_of
+from auglabel.integrations.parts import Batch, learned_for
+from auglabel.modes import unwrapped
+from auglabel.together import AugLabel
+from auglabel.view import View
+
+try:
+    from transformers import TrainerCallback, default_data_collator
+except ImportError as error:
+    raise ImportError(
+        f"auglabel.integrations.transformers needs Transformers, which could not be imported ({error}). "
+        "Install it: pip install 'auglabel[transformers]'."
+    ) from error
+
+__all__ = ["AugLabel", "AugLabelCallback", "AugMix", "RandAug"]
+
+STATE = "auglabel"  # under this name the state is in a checkpoint's trainer_state.json
+NOBODY = -1  # the partner of an image that none was mixed into
+
+
+class TrainingLabel(int):
+    """The label of an image that is to be moved."""
+
+
+class TrainingSet(Dataset[dict[str, Any]]):
+    """A data set whose labels say that they are for training: one collator serves evaluation, too."""
+
+    def __init__(self, dataset: Any, label: str) -> None:
+        self.dataset, self.label = dataset, label
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def __getitem__(self, row: int) -> dict[str, Any]:
+        example = dict(self.dataset[row])
+        if self.label not in example:
+            raise KeyError(f'an example must have a label "{self.label}", but it has: {", ".join(example)}.')
+        return example | {self.label: TrainingLabel(example[self.label])}
+
+
+class AugLabelCallback(TrainerCallback):
+    """Moves training batches, gives their loss, and updates the labels at the end of each epoch.
+
+    `validation` is the data set to learn from; each process measures its own share of it. The update comes
+    before the epoch's checkpoint, whose trainer_state.json holds the labels' state: `resume_from_checkpoint`
+    goes on with it. `mean` and `std` are those of the image processor, whose images are normalised; examples
+    have `pixel_values` and `labels` unless `keys` says otherwise. Other options are those of `AugLabel`.
+    """
+
+    def __init__(
+        self,
+        augment: Augmentation | AugLabel,
+        num_classes: int | None = None,
+        alpha: float | None = None,
+        *,
+        validation: Any,
+        batch_size: int = 64,
+        mean: Sequence[float] | None = None,
+        std: Sequence[float] | None = None,
+        keys: tuple[str, str] = ("pixel_values", "labels"),
+        collator: Callable[[list[Any]], Mapping[str, Any]] = default_data_collator,
+        **options: Any,
+    ) -> None:
+        self.learned = learned_for(augment, num_classes, alpha, mean, std, options)
+        self.validation, self.batch_size, self.keys, self.collator = validation, batch_size, keys, collator
+
+    def training(self, dataset: Any) -> TrainingSet:
+        """The same examples, marked as those to be moved."""
+        return TrainingSet(dataset, self.keys[1])
+
+    def collate(self, examples: list[dict[str, Any]]) -> dict[str, Any]:
+        """A batch; if of training examples, with images moved and, for labels, rows that decide targets."""
+        image, label = self.keys
+        batch = dict(self.collator(examples))
+        if any(isinstance(example.get(label), TrainingLabel) for example in examples):
+            name = self._labels_in(batch)
+            view = self.learned.augment(batch[image], batch[name].long())
+            batch |= {image: view.images, name: rows_of(view)}
+        return batch
+
+    def _labels_in(self, batch: Mapping[str, Any]) -> str:
+        """Where a batch has its labels: collators turn an example's "label" into "labels"."""
+        return self.keys[1] if self.keys[1] in batch else "labels"
+
+    def loss(self, outputs: Any, labels: Tensor, num_items_in_batch: Tensor | int | None = None) -> Tensor:
+        """Cross-entropy against the targets of the rows, or against plain labels; for `compute_loss_func`."""
+        logits = logits_of(outputs)
+        self.learned.to(logits.device)
+        targets = labels if labels.dim() == 1 else self.learned.policy(view_of(labels, logits))
+        if num_items_in_batch is None:
+            return F.cross_entropy(logits, targets)
+        each = labels.numel() / len(labels)  # Trainer counts numbers, of which a row has five
+        return F.cross_entropy(logits, targets, reduction="sum") * each / num_items_in_batch
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
+        found = state.stateful_callbacks.get(STATE)
+        if found is not None:
+            ours = self.learned.state_dict()
+            if found.keys() != ours.keys():
+                raise ValueError(
+                    f"the checkpoint's labels have {', '.join(found)}, but ours have {', '.join(ours)}."
+                )
+            dtypes = {name: value.dtype for name, value in ours.items()}
+            values = {name: torch.tensor(value, dtype=dtypes[name]) for name, value in found.items()}
+            self.learned.load_state_dict(values)
+        self._record(state)
+
+    def on_epoch_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:
+        """Trainer evaluates and saves after this."""
+        if self.learned.policy.adaptive:
+            self.learned.update(Logits(others["model"], self.keys[0]), self._share())
+            self._record(state)
+
+    def _record(self, state: Any) -> None:
+        """As plain numbers, which JSON keeps to the last bit."""
+        kept = {name: value.tolist() for name, value in self.learned.state_dict().items()}
+        state.stateful_callbacks[STATE] = kept
+
+    def _share(self) -> Iterator[Batch]:
+        """This process's (images, labels) of the validation set."""
+        together = dist.is_available() and dist.is_initialized()
+        rank, world = (dist.get_rank(), dist.get_world_size()) if together else (0, 1)
+        rows = Subset(self.validation, range(rank, len(self.validation), world))
+        for batch in DataLoader(rows, self.batch_size, collate_fn=self.collate):
+            yield batch[self.keys[0]], batch[self._labels_in(batch)]
+
+
+class Logits(nn.Module):
+    """A model of Transformers as one that takes images and gives logits."""
+
+    def __init__(self, model: nn.Module, image: str) -> None:
+        super().__init__()
+        self.model, self.image = unwrapped(model), image
+
+    def forward(self, images: Tensor) -> Tensor:
+        return logits_of(self.model(**{self.image: images}))
+
+
+def logits_of(outputs: Any) -> Tensor:
+    found = outputs.get("logits") if isinstance(outputs, Mapping) else outputs
+    if not isinstance(found, Tensor):
+        raise TypeError(f"the model must give logits, but {kind_of(outputs)} came.")
+    return found
+
+
+def rows_of(view: View) -> Tensor:
+    """Label, bucket, strength, partner and share of each image, (B, 5) float64."""
+    partner = torch.full_like(view.labels, NOBODY) if view.partner is None else view.partner
+    share = torch.zeros_like(view.strength) if view.share is None else view.share
+    parts = (view.labels, view.bucket, view.strength, partner, share)
+    return torch.stack([part.double() for part in parts], dim=1)
+
+
+def view_of(rows: Tensor, images: Tensor) -> View:
+    """What `rows_of` was made of, but for the images, whose place anything of their number takes."""
+    label, bucket, strength, partner, share = rows.unbind(dim=1)
+    mixed = bool((partner != NOBODY).any())
+    return View(
+        images,
+        label.long(),
+        bucket.long(),
+        strength.float(),
+        partner.long() if mixed else None,
+        share.float() if mixed else None,
+    )

@@ -1,0 +1,1 @@
+"""`auglabel report`: one page, complete in itself, that compares runs."""

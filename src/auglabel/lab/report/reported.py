@@ -1,0 +1,143 @@
+"""`auglabel report`: read runs, draw their page, and on request figures and tables for a paper."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from rich.console import Console
+
+from auglabel.lab.build import data_for, model_for
+from auglabel.lab.catalogue import AUGMENTATIONS
+from auglabel.lab.draft import read_recipe
+from auglabel.lab.inspect import History, shape_of
+from auglabel.lab.measured import load_into, run_weights
+from auglabel.lab.options import pairs
+from auglabel.lab.paper.charts import load_altair
+from auglabel.lab.pictures import SHOWN
+from auglabel.lab.preview import contact_sheet
+from auglabel.lab.recipe import ELSEWHERE, Recipe
+from auglabel.lab.report.page import Part, Picture, parts_of, picture_of, render
+from auglabel.lab.report.subject import Subject, by_data, methods_of, read_subject
+from auglabel.lab.rundir import Run
+from auglabel.whole import write_bytes, write_text
+
+LARGEST = 3_000_000  # bytes of a page; beyond that pictures are left out
+LEFT_OUT = "Some pictures were left out to keep the page small."
+
+
+@dataclass(frozen=True)
+class Reported:
+    """Where the page goes, and what else is written"""
+
+    out: str = "report.html"
+    """the page"""
+    pdf: str | None = None
+    """folder for every figure as PDF and the tables as LaTeX, the paper's numbers beside ours"""
+    title: str = "Runs compared"
+    """of the page"""
+
+    def __post_init__(self) -> None:
+        if Path(self.out).suffix.lower() not in (".html", ".htm") or Path(self.out).is_dir():
+            raise ValueError(f"--out must be an .html file, but {self.out} came.")
+        if self.pdf is not None and (self.pdf == "true" or Path(self.pdf).is_file()):
+            raise ValueError(f"--pdf must be a folder for the figures, but {self.pdf} came.")
+
+
+def report(names: Sequence[str], how: Reported, words: Sequence[str], console: Console) -> Path:
+    """Write the page of these runs; `words` say where their data lie now."""
+    load_altair()
+    if others := [key for key, _ in pairs(words) if key not in ELSEWHERE]:
+        raise ValueError(
+            f'a report has no option "{others[0]}": beside its own it takes --data.root or --data.path, '
+            "for images that lie elsewhere now."
+        )
+    subjects, notes = [], []
+    for name in dict.fromkeys(str(Path(name)) for name in names):
+        subject, remarks = read_subject(Path(name))
+        subjects.append(subject)
+        notes += remarks
+    pictures = []
+    for group in by_data(subjects):
+        for method in methods_of(group):
+            if method.first.history:
+                try:
+                    sheet = _sheet_of_run(method.first, words)
+                    pictures.append((method.first.name, picture_of(method.title, sheet)))
+                except (ValueError, OSError, ImportError, TypeError) as error:
+                    notes.append(f"There are no pictures of {method.first.name}: {error}")
+    return write_report(subjects, pictures, notes, how, console)
+
+
+def write_report(
+    subjects: Sequence[Subject],
+    pictures: Sequence[tuple[str, Picture]],
+    notes: Sequence[str],
+    how: Reported,
+    console: Console,
+) -> Path:
+    """The page, whole or not at all; and what goes with it."""
+    parts, notes = parts_of(subjects, pictures), list(notes)
+    out, page = Path(how.out), render(how.title, parts, notes)
+    shown = len(pictures)
+    while len(page.encode()) > LARGEST and pictures:
+        pictures = pictures[:-1]
+        parts = parts_of(subjects, pictures)
+        page = render(how.title, parts, [*notes, LEFT_OUT])
+    for note in [*notes, *([LEFT_OUT] if len(pictures) < shown else [])]:
+        console.print(note, markup=False, soft_wrap=True)
+    if how.pdf is not None:
+        folder = Path(how.pdf)
+        for place, part in enumerate(parts):
+            _write_figures(part, folder if len(parts) == 1 else folder / f"{place + 1}")
+        console.print(f"wrote figures and tables into {folder}", markup=False, soft_wrap=True)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    write_text(out, page)
+    return out
+
+
+def _write_figures(part: Part, folder: Path) -> None:
+    """NAME.pdf of every figure, table.tex and cost.tex."""
+    import vl_convert
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for figure in part.figures:
+        spec = figure.alone()
+        write_bytes(folder / f"{figure.name}.pdf", vl_convert.vegalite_to_pdf(spec))
+    told = "mean and standard deviation over seeds; the paper's in parentheses"
+    write_text(folder / "table.tex", f"% {part.name}: {told}\n{part.table.latex()}\n")
+    write_text(folder / "cost.tex", f"% {part.name}: one run\n{part.costs.latex()}\n")
+
+
+def _sheet_of_run(subject: Subject, words: Sequence[str]) -> object:
+    run = Run(Path(subject.name))
+    return sheet_of(read_recipe(str(run.recipe_file), words), subject.history, run)
+
+
+def sheet_of(recipe: Recipe, history: History, run: Run | None = None) -> object:
+    """The contact sheet of an augmentation with the last labels of a history."""
+    data, parts = data_for(recipe)
+    if run is not None:
+        run.require_data(data, parts)
+    augment = AUGMENTATIONS[recipe.augment.name](**recipe.augment.options)
+    model = None
+    if recipe.augment.name == "adversarial" and run is not None:
+        model = model_for(recipe, data)
+        load_into(model, run_weights(run)[0], str(run.path))
+    _, last = history[-1]
+    if shape_of(last) != dict(zip(augment.grid.kinds, augment.grid.levels, strict=True)):
+        raise ValueError("its labels are for other distances than its augmentation has now.")
+    table = torch.tensor([value for kind in augment.grid.kinds for value in last[kind]])
+    rows = torch.arange(min(SHOWN, len(parts.train)))
+    return contact_sheet(
+        augment,
+        parts.train.fetch(rows),
+        parts.train.labels[rows],
+        data.classes,
+        table=table,
+        model=model,
+        seed=recipe.training.seed,
+        tile=48,
+    )

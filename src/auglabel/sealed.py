@@ -1,0 +1,160 @@
+"""JSON files that carry their format and their checksum: a damaged one is named, and never used.
+
+A file without a checksum is taken as it is: people write label tables by hand.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from auglabel.checks import kind_of, shown
+from auglabel.whole import write_text
+
+LARGEST = 16 * 2**20  # bytes; no file of ours comes near
+LARGEST_WHOLE = 2**53  # beyond it whole numbers are no longer exact in every language
+
+
+class OtherFormat(ValueError):
+    """A file is sound, but of another kind or version."""
+
+
+def write_sealed(path: Path, value: Mapping[str, Any]) -> None:
+    """Write it with its checksum, whole or not at all."""
+    write_text(path, json.dumps(sealed(value), indent=1) + "\n")
+
+
+def sealed(value: Mapping[str, Any]) -> dict[str, Any]:
+    """With its checksum."""
+    plain = {key: each for key, each in value.items() if key != "checksum"}
+    return {**plain, "checksum": _checksum(plain)}
+
+
+def read_sealed(
+    path: Path, *formats: str, what: str, otherwise: str = "", shape: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """What `write_sealed` wrote, without the checksum, once that is right and the format is one of these.
+
+    `what` names such a file, and `otherwise` the way out, where there is one; `shape` is what `unlike` says.
+    """
+    found = _read(path, what, otherwise)
+    if found.get("format") not in formats:
+        came = kind_of(found["format"]) if "format" in found else "none"
+        raise OtherFormat(
+            f'{path} is not {what}, or of another version: format "{formats[0]}" was expected, but {came} '
+            f"came.{otherwise and f' {otherwise}'}"
+        )
+    checksum = found.pop("checksum", None)
+    if checksum is not None and checksum != _checksum(found):
+        raise ValueError(
+            f"{path} is damaged: its checksum does not fit its content; remove that if you changed the file "
+            f"yourself.{otherwise and f' {otherwise}'}"
+        )
+    if shape is not None and (wrong := unlike(found, shape)):
+        raise ValueError(f"{path} is damaged or of another version: {wrong}.{otherwise and f' {otherwise}'}")
+    return found
+
+
+def unlike(value: Any, shape: Any, at: str = "") -> str:
+    """Where and how a value of JSON differs from a shape, as a clause; "" if it does not.
+
+    A shape is a type (a float is finite, a whole number will do); None; `math.inf` for any number; a list
+    with the shape of each entry; a dict with those of its keys, "key?" for one that may be missing and ...
+    for all others; or a tuple of shapes, one of which must fit.
+    """
+    if isinstance(shape, tuple):
+        wrongs = [unlike(value, each, at) for each in shape]
+        return "" if "" in wrongs else wrongs[-1]
+    if isinstance(shape, dict) and isinstance(value, dict):
+        return next(filter(None, _unlike_keys(value, shape, at)), "")
+    if isinstance(shape, list) and isinstance(value, list):
+        return next(filter(None, (unlike(v, shape[0], f"{at}.{n}") for n, v in enumerate(value))), "")
+    if _is(value, shape):
+        return ""
+    return f"{shown(at.lstrip('.'))} must be {_named(shape)}, but {kind_of(value)} came"
+
+
+def _unlike_keys(value: dict[str, Any], shape: Mapping[Any, Any], at: str) -> Iterator[str]:
+    for key, inner in shape.items():
+        name = key.removesuffix("?") if key is not ... else key
+        if key is ...:
+            known = {str(each).removesuffix("?") for each in shape}
+            yield from (unlike(each, inner, f"{at}.{k}") for k, each in value.items() if k not in known)
+        elif name in value:
+            yield unlike(value[name], inner, f"{at}.{name}")
+        elif key == name:
+            yield f"it does not say {shown(f'{at}.{name}'.lstrip('.'))}"
+
+
+def _is(value: Any, shape: Any) -> bool:
+    if shape is None or shape is bool:
+        return value is None if shape is None else isinstance(value, bool)
+    if isinstance(value, bool):
+        return False
+    if shape is float or shape == math.inf:
+        whole = isinstance(value, int) and abs(value) <= LARGEST_WHOLE
+        return whole or (isinstance(value, float) and (shape == math.inf or math.isfinite(value)))
+    if shape is int:
+        return isinstance(value, int) and abs(value) <= LARGEST_WHOLE
+    if shape is str:
+        return isinstance(value, str) and not any("\ud800" <= letter <= "\udfff" for letter in value)
+    return isinstance(shape, type) and isinstance(value, shape)
+
+
+def _named(shape: Any) -> str:
+    names = {str: "a word", int: "a whole number", float: "a number", bool: "true or false", None: "null"}
+    if isinstance(shape, list | dict) or shape in (list, dict):
+        return "a list" if isinstance(shape, list) or shape is list else "an object"
+    return names.get(shape, "a number")
+
+
+def _read(path: Path, what: str, otherwise: str) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file:
+            content = file.read(LARGEST + 1)
+        if len(content) > LARGEST:
+            raise ValueError(f"it has more than {LARGEST:,} bytes")
+        found = json.loads(content.decode("utf-8"))
+    except FileNotFoundError:
+        raise FileNotFoundError(f"there is no {path}.") from None
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise ValueError(
+            f"{path} is damaged, or not {what}: it is not JSON ({shown(error)})."
+            f"{otherwise and f' {otherwise}'}"
+        ) from None
+    if not isinstance(found, dict):
+        raise ValueError(f"{path} is not {what}: {kind_of(found)} came.{otherwise and f' {otherwise}'}")
+    return found
+
+
+def _checksum(value: Mapping[str, Any]) -> str:
+    words = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return hashlib.blake2b(words.encode(), digest_size=16).hexdigest()
+
+
+def sealed_line(value: Mapping[str, Any]) -> str:
+    """One line of JSON that ends in its checksum."""
+    return json.dumps({**value, "crc32": _crc(value)})
+
+
+def opened_line(line: str | bytes) -> dict[str, Any]:
+    """What `sealed_line` took; the end of a sentence if it is damaged."""
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        raise ValueError("it is not JSON.") from None
+    if not isinstance(found, dict):
+        raise ValueError(f"an object was expected, but {kind_of(found)} came.")
+    crc = found.pop("crc32", None)
+    if crc is not None and crc != _crc(found):
+        raise ValueError("its checksum does not fit its content.")
+    return found
+
+
+def _crc(value: Mapping[str, Any]) -> str:
+    return f"{zlib.crc32(json.dumps(value).encode()):08x}"

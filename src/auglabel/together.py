@@ -1,0 +1,128 @@
+"""An augmentation and the labels learned for it, as one module: AutoLabel in four lines of a loop."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+import torch.distributed as dist
+from torch import Generator, Tensor, nn
+
+from auglabel.augment.base import Augmentation
+from auglabel.autolabel import AutoLabel
+from auglabel.calibration import Calibration
+from auglabel.checks import kind_of, require_whole
+from auglabel.labels import LabelPolicy, TablePolicy
+from auglabel.measure import Batches, calibrate
+from auglabel.pooling import Pool
+
+
+class AugLabel(nn.Module):
+    """Moves a batch and gives the soft targets of what came out; learns after each epoch.
+
+    With `rule="pooled"` each validation image visits `visits` buckets an epoch, and a `Pool` makes the most
+    of it; "exact" is the paper's, every image in every bucket. `policy` takes the place of AutoLabel; one
+    that does not learn is left as it is by `update`, so that a loop stays the same for all kinds of labels.
+    The state holds the table, the pool and the number of updates, which is what resuming takes.
+    """
+
+    updates: Tensor  # () int64: how often `update` was called
+
+    def __init__(
+        self,
+        augment: Augmentation,
+        num_classes: int | None = None,
+        alpha: float | None = None,
+        *,
+        policy: LabelPolicy | None = None,
+        rule: Literal["pooled", "exact"] = "pooled",
+        visits: int = 2,
+        memory: float = 0.5,
+        bins: int = 15,
+    ) -> None:
+        super().__init__()
+        if not isinstance(augment, Augmentation):
+            raise TypeError(f"AugLabel takes an Augmentation, such as AugMix(), but {kind_of(augment)} came.")
+        if rule not in ("pooled", "exact"):
+            raise ValueError(f'rule must be "pooled" or "exact", but {kind_of(rule)} came.')
+        require_whole("visits", visits, 1)
+        require_whole("bins", bins, 1)
+        self.augment = augment
+        self.policy = _policy(augment, num_classes, alpha) if policy is None else policy
+        if policy is not None:
+            _require_policy(augment, num_classes, alpha, policy)
+        self.rule, self.visits, self.bins = rule, visits, bins
+        self.pool = Pool(augment.grid, memory)
+        self.register_buffer("updates", torch.zeros((), dtype=torch.int64))
+
+    def forward(
+        self,
+        images: Tensor,
+        labels: Tensor,
+        model: nn.Module | None = None,
+        *,
+        generator: Generator | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """The images moved, and their targets (B, K). Only attacks look at `model`."""
+        view = self.augment(images, labels, model, generator=generator)
+        return view.images, self.policy(view)
+
+    def update(
+        self, model: nn.Module, loader: Batches, *, generator: Generator | None = None
+    ) -> Calibration | None:
+        """Learn from the model on validation images, once after each epoch; what was seen of it.
+
+        `loader` yields (images, labels); under several ranks, each rank's own share. Without a `generator`
+        the draws depend on the number of the update and the rank alone: they never shift the training's.
+        """
+        if not self.policy.adaptive:
+            return None
+        turn = int(self.updates)
+        pooled = self.rule == "pooled"
+        seen = calibrate(
+            model,
+            self.augment,
+            loader,
+            visits=min(self.visits, len(self.augment.grid)) if pooled else None,
+            turn=turn,
+            bins=self.bins,
+            generator=_generator(turn) if generator is None else generator,
+        )
+        self.policy.update(self.pool(seen) if pooled else seen)
+        self.updates += 1
+        return seen
+
+    @property
+    def table(self) -> Tensor:
+        """The label confidence per bucket, where the policy has one."""
+        if not isinstance(self.policy, TablePolicy):
+            raise TypeError(f"{type(self.policy).__name__} has no table: it is not learned per bucket.")
+        return self.policy.table
+
+    def extra_repr(self) -> str:
+        return f"augment={type(self.augment).__name__}, rule={self.rule}, updates={int(self.updates)}"
+
+
+def _policy(augment: Augmentation, num_classes: int | None, alpha: float | None) -> AutoLabel:
+    if num_classes is None or alpha is None:
+        raise TypeError("AugLabel takes num_classes and alpha, or a policy instead of both.")
+    return AutoLabel(num_classes, len(augment.grid), alpha)
+
+
+def _require_policy(
+    augment: Augmentation, num_classes: int | None, alpha: float | None, policy: LabelPolicy
+) -> None:
+    if num_classes is not None or alpha is not None:
+        raise TypeError("AugLabel takes num_classes and alpha, or a policy instead of both, but both came.")
+    if not isinstance(policy, LabelPolicy):
+        raise TypeError(f"policy must be a LabelPolicy, such as OneHot(10), but {kind_of(policy)} came.")
+    if isinstance(policy, TablePolicy) and len(policy.table) != len(augment.grid):
+        raise ValueError(
+            f"the policy has a table of {len(policy.table)} buckets, but {type(augment).__name__} has "
+            f"{len(augment.grid)}: build it with len(augment.grid)."
+        )
+
+
+def _generator(turn: int) -> Generator:
+    rank = dist.get_rank() if dist.is_available() and dist.is_initialized() else 0
+    return Generator().manual_seed((turn << 20) + rank)

@@ -1,0 +1,123 @@
+import pytest
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+from auglabel import Adversarial, AugLabel, AugMix, Mixup, RandAug
+from auglabel.integrations import parts
+from auglabel.integrations.parts import OnNormalized, learned_for, own_share
+from auglabel.integrations.timm import AugLabelMixup
+from auglabel.models.by_name import Normalized
+
+MEAN, STD = (0.4, 0.5, 0.6), (0.2, 0.3, 0.4)
+
+
+def normalized(pixels):
+    return (pixels - torch.tensor(MEAN)[:, None, None]) / torch.tensor(STD)[:, None, None]
+
+
+@pytest.fixture
+def batch(colour_images):
+    return colour_images[:60].float() / 255, torch.arange(60) % 4
+
+
+def seeded(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+@pytest.mark.parametrize("augment", [AugMix(), RandAug(), Mixup()])
+def test_normalised_images_are_moved_as_pixels_are(augment, batch):
+    pixels, labels = batch
+    expected = augment(pixels, labels, generator=seeded())
+    view = OnNormalized(augment, MEAN, STD)(normalized(pixels), labels, generator=seeded())
+    torch.testing.assert_close(view.images, normalized(expected.images), atol=2e-2, rtol=0)
+    # bytes are cut off or rounded inside some operations, so that single pixels may move by one level
+    assert (view.images - normalized(expected.images)).abs().mean() < 1e-4
+    assert torch.equal(view.bucket, expected.bucket)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+def test_normalised_images_keep_their_dtype(dtype, batch):
+    pixels, labels = batch
+    view = OnNormalized(AugMix(), MEAN, STD)(normalized(pixels).to(dtype), labels, generator=seeded())
+    assert view.images.dtype == dtype
+
+
+def test_attacks_on_normalised_images_are_those_on_pixels(batch):
+    pixels, labels = batch
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Flatten(), nn.Linear(3 * 28 * 28, 4))
+    augment = Adversarial(epsilon_max=0.1, steps=2)
+    expected = augment(pixels, labels, Normalized(MEAN, STD, net), generator=seeded())
+    view = OnNormalized(augment, MEAN, STD)(normalized(pixels), labels, net, generator=seeded())
+    torch.testing.assert_close(view.images, normalized(expected.images), atol=1e-4, rtol=1e-4)
+
+
+def test_images_normalised_otherwise_are_refused(batch):
+    pixels, labels = batch
+    with pytest.raises(ValueError, match=r"must be in \[0, 1\] once mean .* are undone, but values from"):
+        OnNormalized(AugMix(), (0.0, 0.0, 0.0), (1.0, 1.0, 1.0))(normalized(pixels), labels)
+    with pytest.raises(TypeError, match=r"shape \(B, 1, H, W\), but a float32 tensor of shape"):
+        OnNormalized(AugMix(), (0.5,), (0.5,))(normalized(pixels), labels)
+    with pytest.raises(ValueError, match="std above 0"):
+        OnNormalized(AugMix(), (0.5,), (0.0,))
+
+
+def test_an_auglabel_comes_with_its_options():
+    learned = AugLabel(AugMix(), num_classes=10, alpha=0.1)
+    assert learned_for(learned, None, None, None, None, {}) is learned
+    with pytest.raises(TypeError, match="comes with its options"):
+        learned_for(learned, 10, None, None, None, {})
+    with pytest.raises(ValueError, match="mean and std come together"):
+        learned_for(AugMix(), 10, 0.1, MEAN, None, {})
+
+
+@pytest.mark.parametrize("world", [2, 3, 4])
+@pytest.mark.parametrize("count", [2, 7, 12])
+def test_ranks_share_a_loader_without_repeats(monkeypatch, world, count):
+    rows = TensorDataset(torch.arange(count), torch.arange(count))
+    for distributed in (False, True):
+        shares = []
+        for rank in range(world):
+            monkeypatch.setattr(parts.dist, "is_initialized", lambda: True)
+            monkeypatch.setattr(parts.dist, "get_rank", lambda rank=rank: rank)
+            monkeypatch.setattr(parts.dist, "get_world_size", lambda: world)
+            sampler = DistributedSampler(rows, world, rank, shuffle=False) if distributed else None
+            loader = DataLoader(rows, batch_size=3, sampler=sampler)
+            batches = list(own_share(loader, loader))
+            assert all(len(images) for images, _ in batches)
+            shares.append([int(row) for images, _ in batches for row in images])
+        assert shares == [list(range(rank, count, world)) for rank in range(world)]
+
+
+# AugLabelMixup needs nothing of timm; tests/with_timm has it in timm's own loop.
+
+
+def test_it_is_called_as_timms_mixup_is(batch):
+    pixels, labels = batch
+    mixup_fn = AugLabelMixup(AugMix(), num_classes=4, alpha=0.1, mean=MEAN, std=STD)
+    images, targets = mixup_fn(normalized(pixels), labels)
+    assert images.shape == pixels.shape
+    assert targets.shape == (60, 4)
+    mixup_fn.mixup_enabled = False
+    images, targets = mixup_fn(normalized(pixels), labels)
+    assert torch.equal(images, normalized(pixels))
+    assert torch.equal(targets.argmax(dim=1), labels)
+
+
+def test_its_model_is_not_a_part_of_its_state(batch):
+    pixels, labels = batch
+    net = nn.Sequential(nn.Flatten(), nn.Linear(3 * 28 * 28, 4))
+    mixup_fn = AugLabelMixup(Adversarial(), num_classes=4, alpha=0.1, mean=MEAN, std=STD, model=net)
+    mixup_fn(normalized(pixels), labels)
+    assert not any("weight" in name for name in mixup_fn.state_dict())
+
+
+def test_it_learns_from_the_loader_of_normalised_images(batch):
+    pixels, labels = batch
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Flatten(), nn.Linear(3 * 28 * 28, 4))
+    mixup_fn = AugLabelMixup(AugMix(), num_classes=4, alpha=0.5, mean=MEAN, std=STD)
+    mixup_fn.update(net, [(normalized(pixels), labels)])
+    assert mixup_fn.learned.updates == 1
+    assert mixup_fn.learned.table.min() < 1

@@ -1,0 +1,177 @@
+"""A run as a folder in Hugging Face's layout, and back."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+from safetensors.torch import load_file
+
+from auglabel import cli
+from auglabel.data.embedded import load_embedded
+from auglabel.lab import sharing
+from auglabel.lab.rundir import Run
+from auglabel.lab.sharing import load_shared, share_run
+from auglabel.tablefile import load_table
+
+SMALL = ["--epochs", "1", "--split.train", "100", "--split.validation", "60", "--tracker", "none"]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    path = tmp_path_factory.mktemp("runs") / "mine"
+    assert cli.main(["train", "embedded", *SMALL, "--out", str(path)]) == 0
+    return Run(path)
+
+
+@pytest.fixture
+def shared(run, tmp_path):
+    return share_run(run, tmp_path / "shared")
+
+
+def front_of(folder):
+    return yaml.safe_load((folder / "README.md").read_text().split("---\n")[1])
+
+
+def test_a_shared_run_comes_back_with_its_weights_classes_and_labels(run, shared):
+    found = load_shared(shared)
+    assert not found.model.training
+    for name, value in load_file(run.model_file).items():
+        assert torch.equal(found.model.state_dict()[name], value)
+    assert found.classes[1] == "Trouser"
+    assert torch.equal(found.table, load_table(run.table_file, found.augment.grid))
+    assert found.model(load_embedded().test.images[:2]).shape == (2, 10)
+
+
+def test_the_folder_has_what_others_look_for(shared):
+    names = {path.name for path in shared.iterdir()}
+    assert names == {"model.safetensors", "config.json", "labels.json", "README.md"}
+    config = json.loads((shared / "config.json").read_text())
+    assert config["id2label"]["9"] == "Ankle boot"
+    assert config["label2id"]["Ankle boot"] == 9
+
+
+def test_the_card_is_read_by_hugging_faces_own_reader(run, shared):
+    hub = pytest.importorskip("huggingface_hub", reason="huggingface_hub is not installed")
+    data = hub.ModelCard((shared / "README.md").read_text()).data
+    assert data.library_name == "auglabel"
+    found = {result.metric_name: result.metric_value for result in data.eval_results}
+    validation = run.metrics()[-1]["validation"]
+    assert found["accuracy, 60 validation images"] == validation["accuracy"]
+    assert found["NLL, 60 validation images"] == validation["nll"]
+
+
+def test_the_card_says_how_confident_labels_became_and_how_to_use_it(shared):
+    text = (shared / "README.md").read_text()
+    table = load_shared(shared).table
+    assert f"{table.mean():.3f} on average, {table.min():.3f} at the lowest" in text
+    assert "| rotate | " in text
+    code = text.split("```python\n")[1].split("```")[0].replace("this-folder", str(shared))
+    there = {"images": load_embedded().test.images[:3]}
+    exec(code, there)
+    assert there["probabilities"].shape == (3, 10)
+
+
+def test_test_images_are_on_the_card_once_they_are_measured(run, tmp_path, capsys):
+    for count in (50, 40):
+        assert cli.main(["eval", str(run.path), "--images", str(count)]) == 0
+    measured = front_of(share_run(run, tmp_path / "measured"))["model-index"][0]["results"][0]["metrics"]
+    assert "accuracy, 50 test images" in {metric["name"] for metric in measured}
+    shutil.rmtree(run.path / "eval")
+
+
+def test_labels_that_do_not_learn_leave_no_table(tmp_path):
+    plain = tmp_path / "plain"
+    assert cli.main(["train", "embedded", *SMALL, "--regime", "vanilla", "--out", str(plain)]) == 0
+    assert cli.main(["share", str(plain), str(tmp_path / "shared")]) == 0
+    found = load_shared(tmp_path / "shared")
+    assert found.table is None
+    assert not (tmp_path / "shared" / "labels.json").exists()
+    assert "How confident" not in (tmp_path / "shared" / "README.md").read_text()
+
+
+def test_what_goes_wrong_leaves_nothing_behind(run, tmp_path, monkeypatch):
+    def full(*arguments):
+        raise OSError("no space left")
+
+    monkeypatch.setattr(sharing, "write_text", full)
+    with pytest.raises(OSError, match="no space left"):
+        share_run(run, tmp_path / "shared")
+    assert list(tmp_path.iterdir()) == []
+
+
+def broken(shared, **changes):
+    config = json.loads((shared / "config.json").read_text())
+    del config["checksum"]
+    (shared / "config.json").write_text(json.dumps(config | changes))
+    return shared
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"format": "another"}, 'format "auglabel model, version 1" was expected, but str'),
+        ({"model": {"name": "os:system"}}, 'its network is "os:system", which is not one of ours'),
+        ({"model": {"name": "small", "widths": [1]}}, "does not fit: not enough values"),
+        ({"model": {"name": "small", "depth": 3}}, "does not fit: .*unexpected keyword argument 'depth'"),
+        ({"model": {"name": "small", "widths": [8, 8, 8]}}, "are of another network"),
+        ({"model": {}}, '"model" must have a "name"'),
+        ({"augment": {"name": "augmix"}}, "is a table for other distances"),
+        ({"augment": {"name": "magic"}}, 'there is no augmentation "magic"'),
+        ({"mean": 3}, '"mean" must be a list, but int 3 came'),
+        ({"id2label": {"1": "cat", "2": "dog"}}, "must number at least 2 classes from 0"),
+    ],
+)
+def test_a_folder_that_does_not_fit_together_is_refused(shared, changes, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        load_shared(broken(shared, **changes))
+
+
+def test_damaged_files_are_refused(shared):
+    (shared / "model.safetensors").write_bytes(b"torn")
+    with pytest.raises(ValueError, match="is not a safetensors file"):
+        load_shared(shared)
+    text = (shared / "config.json").read_text()
+    (shared / "config.json").write_text(text.replace('"seed": 0', '"seed": 1'))
+    with pytest.raises(ValueError, match="its checksum does not fit"):
+        load_shared(shared)
+    (shared / "config.json").write_text("{")
+    with pytest.raises(ValueError, match="it is not JSON"):
+        load_shared(shared)
+
+
+def test_a_network_of_ones_own_can_be_shared_but_is_not_built(run, tmp_path):
+    mine = tmp_path / "mine"
+    shutil.copytree(run.path, mine)
+    recipe = (mine / "recipe.yaml").read_text().split("# checksum")[0]
+    (mine / "recipe.yaml").write_text(recipe.replace("name: small", "name: 'auglabel.models.small:SmallNet'"))
+    with pytest.raises(ValueError, match="--model"):
+        share_run(Run(mine), tmp_path / "shared")
+    folder = share_run(Run(mine), tmp_path / "shared", ["--model", "auglabel.models.small:SmallNet"])
+    assert "build it from there" in (folder / "README.md").read_text()
+    with pytest.raises(ValueError, match="which is not one of ours"):
+        load_shared(folder)
+
+
+def test_mistakes_get_a_sentence(run, tmp_path, capsys):
+    assert cli.main(["share", str(run.path)]) == 1
+    assert "which run, and where to?" in capsys.readouterr().err
+    with pytest.raises(FileNotFoundError, match="is not a run"):
+        share_run(Run(tmp_path), tmp_path / "shared")
+    with pytest.raises(ValueError, match="is there already"):
+        share_run(run, tmp_path)
+    with pytest.raises(ValueError, match="shared as it was trained"):
+        share_run(run, Path(tmp_path / "shared"), ["--seed", "4"])
+    unfinished = tmp_path / "unfinished"
+    shutil.copytree(run.path, unfinished)
+    (unfinished / "model.safetensors").unlink()
+    with pytest.raises(ValueError, match="is not finished: auglabel train --resume"):
+        share_run(Run(unfinished), tmp_path / "shared")
+
+
+@pytest.mark.parametrize("options", [{"depth": 10, "width": 10**6}, {"depth": 6 * 10**9 + 4}])
+def test_a_network_is_built_only_once_its_weights_are_known_to_fit(shared, options):
+    with pytest.raises(ValueError, match=r"of another network|does not fit: depth must be in 10..3000"):
+        load_shared(broken(shared, model={"name": "wide_resnet", **options}))

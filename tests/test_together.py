@@ -1,0 +1,160 @@
+import copy
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from auglabel import (
+    Adversarial,
+    AugLabel,
+    AugMix,
+    AutoLabel,
+    FixedTable,
+    LabelSmoothing,
+    Mixup,
+    OneHot,
+    Pool,
+    RandAug,
+    calibrate,
+)
+from auglabel.data.embedded import load_embedded
+
+
+@pytest.fixture
+def loader():
+    images, labels = load_embedded().validation
+    return list(zip(images.float().div(255).split(150), labels.split(150), strict=True))
+
+
+def learned(**options):
+    return AugLabel(AugMix(), num_classes=10, alpha=0.5, **options)
+
+
+def plain(model, loader, epochs, generators, visits=2):
+    """The same with the parts, by hand."""
+    augment = AugMix()
+    policy, pool = AutoLabel(10, len(augment.grid), alpha=0.5), Pool(augment.grid)
+    for epoch in range(epochs):
+        how = {"visits": visits, "turn": epoch, "generator": generators[epoch]}
+        policy.update(pool(calibrate(model, augment, loader, **how)))
+    return policy.table
+
+
+def seeded(*seeds):
+    return [torch.Generator().manual_seed(seed) for seed in seeds]
+
+
+def test_batches_come_back_moved_with_the_targets_of_their_buckets(linear_model, loader):
+    together, (images, labels) = learned(), loader[0]
+    together.table.copy_(torch.linspace(0.5, 1, 15))
+    view = AugMix()(images, labels, generator=seeded(1)[0])
+    moved, targets = together(images, labels, linear_model, generator=seeded(1)[0])
+    assert torch.equal(moved, view.images)
+    policy = FixedTable(10, torch.linspace(0.5, 1, 15))
+    assert torch.equal(targets, policy(view))
+    F.cross_entropy(linear_model(moved), targets).backward()
+
+
+def test_updates_are_the_parts_by_hand(linear_model, loader):
+    together = learned()
+    for generator in seeded(5, 6, 7):
+        together.update(linear_model, loader, generator=generator)
+    assert torch.equal(together.table, plain(linear_model, loader, 3, seeded(5, 6, 7)))
+    assert together.table.min() < 1
+    assert together.updates == 3
+
+
+def test_the_papers_rule_measures_every_image_in_every_bucket(linear_model, loader):
+    together, policy = learned(rule="exact"), AutoLabel(10, 15, alpha=0.5)
+    seen = together.update(linear_model, loader, generator=seeded(5)[0])
+    assert (seen.count == 1000).all()
+    policy.update(calibrate(linear_model, AugMix(), loader, generator=seeded(5)[0]))
+    assert torch.equal(together.table, policy.table)
+
+
+def test_more_visits_than_buckets_are_all(linear_model, loader):
+    together = AugLabel(Mixup(), num_classes=10, alpha=0.1, visits=100)
+    assert (together.update(linear_model, loader).count == 1000).all()
+
+
+def test_a_resumed_one_goes_on_as_if_it_had_not_stopped(linear_model, loader, tmp_path):
+    unbroken, first, second = learned(), learned(), learned()
+    for _ in range(3):
+        unbroken.update(linear_model, loader)
+    first.update(linear_model, loader)
+    torch.save(first.state_dict(), tmp_path / "state.pt")
+    second.load_state_dict(torch.load(tmp_path / "state.pt", weights_only=True))
+    for _ in range(2):
+        second.update(linear_model, loader)
+    assert torch.equal(second.table, unbroken.table)
+    assert torch.equal(second.pool.sums, unbroken.pool.sums)
+
+
+def test_updating_does_not_shift_the_training_stream(linear_model, loader):
+    before = torch.get_rng_state()
+    learned().update(linear_model, loader)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_a_copy_is_its_own(linear_model, loader):
+    one = learned()
+    one.update(linear_model, loader)
+    other = copy.deepcopy(one)
+    other.update(linear_model, loader)
+    assert one.updates == 1
+    assert other.updates == 2
+    assert not torch.equal(one.table, other.table)
+
+
+def test_state_moves_with_the_module_and_sums_stay_where_they_are():
+    moved = learned().to("meta")
+    assert moved.table.device.type == "meta"
+    assert moved.pool.sums.device.type == "cpu"
+
+
+@pytest.mark.parametrize("policy", [OneHot(10), LabelSmoothing(10, rho=0.1), FixedTable(10, [0.9] * 15)])
+def test_labels_that_do_not_learn_make_the_update_do_nothing(policy, linear_model, loader):
+    together = AugLabel(AugMix(), policy=policy)
+    _, targets = together(*loader[0])
+    torch.testing.assert_close(targets.sum(dim=1), torch.ones(150))
+    assert together.update(linear_model, loader) is None
+    assert together.updates == 0
+
+
+def test_another_policy_that_learns_may_come_with_its_own_start(linear_model, loader):
+    policy = AutoLabel(10, 15, alpha=0.5)
+    policy.table.fill_(0.7)
+    together = AugLabel(AugMix(), policy=policy)
+    together.update(linear_model, loader)
+    assert together.table is policy.table
+    assert not torch.equal(policy.table, torch.full((15,), 0.7))
+
+
+def test_attacks_get_the_model(loader):
+    model = nn.Sequential(nn.Flatten(), nn.Linear(784, 10))
+    together = AugLabel(Adversarial(epsilon_max=0.1, steps=2), num_classes=10, alpha=0.1)
+    images, _ = together(*loader[0], model)
+    assert 0 < (images - loader[0][0]).abs().max() <= 0.1001
+
+
+def test_one_hot_labels_have_no_table():
+    with pytest.raises(TypeError, match="OneHot has no table"):
+        AugLabel(AugMix(), policy=OneHot(10)).table  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "sentence"),
+    [
+        (("augmix", 10, 0.1), {}, "AugLabel takes an Augmentation, such as AugMix"),
+        ((AugMix(), 10), {}, "AugLabel takes num_classes and alpha, or a policy"),
+        ((AugMix(), 10), {"policy": OneHot(10)}, "but both came"),
+        ((AugMix(),), {"policy": "one_hot"}, "policy must be a LabelPolicy"),
+        ((RandAug(),), {"policy": FixedTable(10, [1.0])}, "a table of 1 buckets, but RandAug has 82"),
+        ((AugMix(), 10, 0.1), {"rule": "paper"}, 'rule must be "pooled" or "exact"'),
+        ((AugMix(), 10, 0.1), {"visits": 0}, "visits must be at least 1"),
+    ],
+)
+def test_mistakes_get_a_sentence(arguments, options, sentence):
+    with pytest.raises((TypeError, ValueError), match=sentence):
+        AugLabel(*arguments, **options)
