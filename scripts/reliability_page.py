@@ -75,10 +75,18 @@ def seconds(lines: list[Line], key: str) -> str:
 
 
 def soak_in_short(soaks: list[Line]) -> str:
-    if not soaks:
-        return NOT_RUN
-    line = soaks[-1]
-    return f"{line['minutes']:.0f} minutes, {line['loops']:,} loops: {'flat' if line['flat'] else 'NOT flat'}"
+    return (
+        "; ".join(
+            f"{line['minutes']:.0f} minutes, {line['loops']:,} loops, tracker {tracker(line)}: "
+            f"{'flat' if line['flat'] else 'NOT flat'}"
+            for line in soaks
+        )
+        or NOT_RUN
+    )
+
+
+def tracker(line: Line) -> str:
+    return str(line.get("tracker", "tensorboard"))
 
 
 def of_faults(faults: list[Line]) -> str:
@@ -114,22 +122,23 @@ def of_inputs(inputs: list[Line]) -> str:
 def of_soak(soaks: list[Line]) -> str:
     if not soaks:
         return f"`benchmarks/soak.py`: {NOT_RUN}."
-    line, when = soaks[-1], ("after warm-up", "at the end")
-    slope = line["slope"]
-    rows = [
-        ("resident memory", *(f"{line['memory'][each]:.0f} MiB" for each in when)),
-        *((what, *(str(line[what][each]) for each in when)) for what in ("open files", "threads")),
-    ]
-    told = (
-        f"\n{line['minutes']:.0f} minutes in one process, {line['loops']:,} loops of training, calibration, "
-        "evaluation, audit and\nnow and then a report. Memory moved by "
-        f"{slope['MiB per hour']:+.1f} MiB an hour (95 % interval {slope['low']:+.1f} to "
-        f"{slope['high']:+.1f})\nand was {line['largest']:.0f} MiB at most. "
-        f"{'Flat' if line['flat'] else 'NOT flat'}, by the rule in "
-        "[benchmarks/soak.py](../benchmarks/soak.py)."
-    )
-    head = "| | after warm-up | at the end |\n| --- | --- | --- |"
-    return "\n".join([head, *(f"| {' | '.join(row)} |" for row in rows), told])
+    rows = ["| tracker | | after warm-up | at the end |", "| --- | --- | --- | --- |"]
+    told = []
+    for line in soaks:
+        ends = [line["memory"][when] for when in ("after warm-up", "at the end")]
+        rows.append(f"| {tracker(line)} | resident memory | {ends[0]:.0f} MiB | {ends[1]:.0f} MiB |")
+        for what in ("open files", "threads"):
+            rows.append(f"| | {what} | {line[what]['after warm-up']} | {line[what]['at the end']} |")
+        slope = line["slope"]
+        told.append(
+            f"\nTracker {tracker(line)}: {line['minutes']:.0f} minutes in one process, {line['loops']:,} "
+            "loops of training, calibration,\nevaluation, audit and now and then a report. Memory moved by "
+            f"{slope['MiB per hour']:+.1f} MiB an hour (95 % interval\n{slope['low']:+.1f} to "
+            f"{slope['high']:+.1f}) and was {line['largest']:.0f} MiB at most. "
+            f"{'Flat' if line['flat'] else 'NOT flat'}, by the rule in "
+            "[benchmarks/soak.py](../benchmarks/soak.py)."
+        )
+    return "\n".join([*rows, *told])
 
 
 def licences() -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import os
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -91,7 +92,9 @@ class Trainer:
         self.average = averaged(self.plain, recipe.training.ema)
         if recipe.engine.compile:
             self.plain.compile()
-        self.model = self.accelerator.prepare(self.plain)
+        with warnings.catch_warnings():  # older torch lacks the new name of what `accelerator_for` asks for
+            warnings.filterwarnings("ignore", "`broadcast_buffers` is deprecated", FutureWarning)
+            self.model = self.accelerator.prepare(self.plain)
         self.per_epoch = len(self._order(0))
         self.steps = self.per_epoch * recipe.training.epochs
         self.recent: list[Tensor] = []

@@ -68,7 +68,7 @@ def train(recipe: Recipe, out: Path, how: How) -> Run:
     keep_memory()
     run.require_free(recipe, how.resume)
     data, parts = data_for(recipe)
-    with ExitStack() as stack:
+    with _others_may_end(run), ExitStack() as stack:
         trainer = Trainer(recipe, data, parts, device=how.device, workers=how.workers)
         if first:
             stack.enter_context(run.locked())
@@ -87,19 +87,22 @@ def train(recipe: Recipe, out: Path, how: How) -> Run:
             _train(trainer, run, how.max_steps, signals, saver, progress, watchers, first)
         except Diverged as error:
             raise Diverged(f"{error} The last good checkpoint stays in {run.checkpoints}.") from None
-        except RuntimeError as error:
-            if trainer.world > 1 and _parted(error):
-                raise OSError(
-                    f"another process of this run has ended; what was saved is in {run.checkpoints}, and "
-                    "--resume goes on with it."
-                ) from None
-            raise
         return run
 
 
-def _parted(error: RuntimeError) -> bool:
-    """Whether processes that work together lost each other; gloo has no error of its own for it."""
-    return isinstance(error, dist.DistError) or "gloo" in str(error) or "closed by peer" in str(error)
+@contextmanager
+def _others_may_end(run: Run) -> Iterator[None]:
+    """Processes lose each other when one of them is killed; gloo has no error of its own for it."""
+    try:
+        yield
+    except RuntimeError as error:
+        words = str(error)
+        if not (isinstance(error, dist.DistError) or "gloo" in words or "by peer" in words):
+            raise
+        raise OSError(
+            f"another process of this run has ended; what was saved is in {run.checkpoints}, and --resume "
+            "goes on with it."
+        ) from None
 
 
 class _Saver:
