@@ -51,7 +51,7 @@ def summary(faults: list[Line], inputs: list[Line], soaks: list[Line]) -> str:
         ("lost beyond the last unsaved step", f"{sum(len(line['lost']) for line in tried)}", tried),
         ("longest time until a command ended after a fault", seconds(tried, "longest")),
         ("damaged and hostile files read", total(inputs, "inputs")),
-        ("of which read as what they are", total(inputs, "read")),
+        ("of which read without complaint", total(inputs, "read")),
         ("refused in one sentence", total(inputs, "refused")),
         ("neither: crashed, hung, ran something, took a gigabyte", total(inputs, "defects")),
         ("most memory that one took", most(inputs, "most_megabytes", "MB")),

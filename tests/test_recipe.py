@@ -349,6 +349,12 @@ def test_the_recipe_of_a_run_is_known_when_it_was_damaged(tmp_path, written):
     assert run.recipe().training.epochs == 41
 
 
+def test_a_recipe_may_speak_of_checksums(written):
+    assert (
+        read_recipe(written("# checksum of the data: 12ab\nbase: embedded\nepochs: 3\n")).training.epochs == 3
+    )
+
+
 def test_a_file_much_longer_than_a_recipe_is_not_read(written):
     path = written("a: 1\n" * 300_000)
     with pytest.raises(ValueError, match="more than 131,072 bytes, which no recipe has"):

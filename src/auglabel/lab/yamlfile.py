@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import yaml
 from auglabel.checks import shown
 
 SEAL = "# checksum "
+SEALED = re.compile(rf"^{SEAL}([0-9a-f]{{32}})\s*\Z", re.M)  # as the last line alone: others may speak of one
 LARGEST = 2**17  # bytes
 MOST = 20_000  # values, where one that is named (&a) counts as often as it is used (*a)
 
@@ -44,8 +46,8 @@ def read_yaml(path: Path) -> tuple[Lines, dict[str, Any]]:
         raise ValueError(f"{path} is not a text file: {error.reason} at byte {error.start}.") from None
     except FileNotFoundError:
         raise FileNotFoundError(f"there is no file {path}.") from None
-    content, seal, checksum = text.rpartition(SEAL)
-    if seal and checksum.strip() != _checksum(content):
+    seal = SEALED.search(text)
+    if seal is not None and seal[1] != _checksum(text[: seal.start()]):
         raise ValueError(
             f"{path} is damaged: its checksum does not fit its content; remove that line if you changed it "
             "yourself."
