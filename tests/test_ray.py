@@ -29,6 +29,11 @@ def workers_of(process):
     return {name.removesuffix(".log"): pid for name, pid in found.items() if "seed" in name}
 
 
+def in_training(run):
+    """Whether there is a checkpoint to go on from, and the end is not there yet."""
+    return any((run / "checkpoints").glob("step-*")) and not (run / "model.safetensors").exists()
+
+
 def kill_one(process, out):
     """SIGKILL for a worker in the middle of a run, once two runs are done; which run that was."""
     until = time.monotonic() + 80
@@ -37,7 +42,7 @@ def kill_one(process, out):
         for run in under_way(out) & busy.keys():
             if len(times(out)) >= 2:
                 os.kill(busy[run], signal.SIGSTOP)  # it may have come to its end since
-                if run in under_way(out):
+                if in_training(out / "runs" / run):
                     os.kill(busy[run], signal.SIGKILL)
                     return run
                 os.kill(busy[run], signal.SIGCONT)
