@@ -20,12 +20,14 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from auglabel.augment.randaug import RandAug
+from auglabel.lab.build import data_for
 from auglabel.lab.demo import DISTORTIONS, METHODS, Outcome, Reading, recipe_for, run
 from auglabel.lab.inspect import heat_map
 from auglabel.lab.memory import keep_memory
+from auglabel.lab.pictures import sheet_of
 from auglabel.lab.recipe import Recipe
 from auglabel.lab.report.page import picture_of
-from auglabel.lab.report.reported import Reported, sheet_of, write_report
+from auglabel.lab.report.reported import TILE, Reported, write_report
 from auglabel.lab.results import IN_PERCENT
 from auglabel.lab.workers import cores
 
@@ -62,7 +64,8 @@ def _report(outcomes: Sequence[Outcome], recipe: Recipe, console: Console) -> No
     subjects = [outcome.subject for outcome in ordered if outcome.subject is not None]
     learned = next(subject for subject in subjects if subject.history)  # of seed 0, as the recipe is
     try:
-        picture = picture_of("RandAug + AutoLabel", sheet_of(recipe, learned.history))
+        sheet = sheet_of(recipe, *data_for(recipe), None, learned.history[-1][1], tile=TILE)
+        picture = picture_of("RandAug + AutoLabel", sheet)
         how = Reported(out=PAGE, title="What label should an augmented image carry?")
         path = write_report(subjects, [(learned.name, picture)], [], how, console)
     except ImportError as missing:

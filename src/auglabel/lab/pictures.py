@@ -8,15 +8,19 @@ from pathlib import Path
 import torch
 from PIL import Image
 from rich.console import Console
+from torch import nn
 
+from auglabel.data.source import DataSet
+from auglabel.data.split import Parts
 from auglabel.lab.build import data_for, model_for
 from auglabel.lab.catalogue import AUGMENTATIONS
 from auglabel.lab.chart import history_chart
 from auglabel.lab.checkpoint import require_fitting
 from auglabel.lab.draft import read_recipe
-from auglabel.lab.inspect import heat_map, read_history, summary
+from auglabel.lab.inspect import Confidences, heat_map, read_history, shape_of, summary
 from auglabel.lab.measured import run_weights
 from auglabel.lab.preview import contact_sheet
+from auglabel.lab.recipe import Recipe
 from auglabel.lab.rundir import Run
 from auglabel.whole import write_whole
 
@@ -28,17 +32,33 @@ def preview_recipe(name: str | None, words: Sequence[str], out: str | None) -> P
     recipe = read_recipe(name, words)
     run = Run(Path(name)) if name is not None and Run(Path(name)).exists() else None
     data, parts = data_for(recipe)
-    augment = AUGMENTATIONS[recipe.augment.name](**recipe.augment.options)
-    model, table = model_for(recipe, data), None
+    model, learned = model_for(recipe, data), None
     if run is not None:
         weights, _ = run_weights(run)
         require_fitting(model, weights, str(run.path))
         model.load_state_dict(weights)
         if run.tables_file.exists():
             _, learned = read_history(run.tables_file)[-1]
-            table = torch.tensor([value for kind in augment.grid.kinds for value in learned[kind]])
+    sheet = sheet_of(recipe, data, parts, model, learned)
+    return _write(sheet, Path(out) if out else run.path / "preview.png" if run else Path("preview.png"))
+
+
+def sheet_of(
+    recipe: Recipe,
+    data: DataSet,
+    parts: Parts,
+    model: nn.Module | None,
+    learned: Confidences | None,
+    tile: int = 64,
+) -> Image.Image:
+    """The contact sheet of a recipe's augmentation on its training images, with the labels learned."""
+    augment, table = AUGMENTATIONS[recipe.augment.name](**recipe.augment.options), None
+    if learned is not None:
+        if shape_of(learned) != dict(zip(augment.grid.kinds, augment.grid.levels, strict=True)):
+            raise ValueError("its labels are for other distances than its augmentation has now.")
+        table = torch.tensor([value for kind in augment.grid.kinds for value in learned[kind]])
     rows = torch.arange(min(SHOWN, len(parts.train)))
-    sheet = contact_sheet(
+    return contact_sheet(
         augment,
         parts.train.fetch(rows),
         parts.train.labels[rows],
@@ -46,8 +66,8 @@ def preview_recipe(name: str | None, words: Sequence[str], out: str | None) -> P
         table=table,
         model=model,
         seed=recipe.training.seed,
+        tile=tile,
     )
-    return _write(sheet, Path(out) if out else run.path / "preview.png" if run else Path("preview.png"))
 
 
 def inspect_run(run: Run, out: str | None, console: Console) -> Path:

@@ -6,25 +6,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
 from rich.console import Console
 
 from auglabel.lab.build import data_for, model_for
-from auglabel.lab.catalogue import AUGMENTATIONS
 from auglabel.lab.draft import read_recipe
-from auglabel.lab.inspect import History, shape_of
 from auglabel.lab.measured import load_into, run_weights
 from auglabel.lab.options import pairs
 from auglabel.lab.paper.charts import load_altair
-from auglabel.lab.pictures import SHOWN
-from auglabel.lab.preview import contact_sheet
-from auglabel.lab.recipe import ELSEWHERE, Recipe
+from auglabel.lab.pictures import sheet_of
+from auglabel.lab.recipe import ELSEWHERE
 from auglabel.lab.report.page import Part, Picture, parts_of, picture_of, render
 from auglabel.lab.report.subject import Subject, by_data, methods_of, read_subject
 from auglabel.lab.rundir import Run
 from auglabel.whole import write_bytes, write_text
 
 LARGEST = 3_000_000  # bytes of a page; beyond that pictures are left out
+TILE = 48  # pixels of an image on a contact sheet
 LEFT_OUT = "Some pictures were left out to keep the page small."
 
 
@@ -112,32 +109,13 @@ def _write_figures(part: Part, folder: Path) -> None:
 
 
 def _sheet_of_run(subject: Subject, words: Sequence[str]) -> object:
+    """With the network that was trained, if it is attacked."""
     run = Run(Path(subject.name))
-    return sheet_of(read_recipe(str(run.recipe_file), words), subject.history, run)
-
-
-def sheet_of(recipe: Recipe, history: History, run: Run | None = None) -> object:
-    """The contact sheet of an augmentation with the last labels of a history."""
+    recipe = read_recipe(str(run.recipe_file), words)
     data, parts = data_for(recipe)
-    if run is not None:
-        run.require_data(data, parts)
-    augment = AUGMENTATIONS[recipe.augment.name](**recipe.augment.options)
+    run.require_data(data, parts)
     model = None
-    if recipe.augment.name == "adversarial" and run is not None:
+    if recipe.augment.name == "adversarial":
         model = model_for(recipe, data)
         load_into(model, run_weights(run)[0], str(run.path))
-    _, last = history[-1]
-    if shape_of(last) != dict(zip(augment.grid.kinds, augment.grid.levels, strict=True)):
-        raise ValueError("its labels are for other distances than its augmentation has now.")
-    table = torch.tensor([value for kind in augment.grid.kinds for value in last[kind]])
-    rows = torch.arange(min(SHOWN, len(parts.train)))
-    return contact_sheet(
-        augment,
-        parts.train.fetch(rows),
-        parts.train.labels[rows],
-        data.classes,
-        table=table,
-        model=model,
-        seed=recipe.training.seed,
-        tile=48,
-    )
+    return sheet_of(recipe, data, parts, model, subject.history[-1][1], tile=TILE)
