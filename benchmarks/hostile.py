@@ -17,6 +17,7 @@ import pickletools
 import random
 import struct
 import tarfile
+import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -29,7 +30,7 @@ import torch
 import yaml
 from PIL import Image
 from rich.console import Console
-from safetensors.torch import save
+from safetensors.torch import load, save
 from torch import nn
 
 from auglabel import RandAug
@@ -38,12 +39,17 @@ from auglabel.data.corrupted import FORMAT as COPIES
 from auglabel.data.corrupted import corrupted
 from auglabel.data.folder import folder
 from auglabel.data.npz import npz
+from auglabel.data.source import DataSet
+from auglabel.data.split import Parts
+from auglabel.lab.build import data_for
 from auglabel.lab.card import measured
 from auglabel.lab.chart import history_chart
 from auglabel.lab.checkpoint import FORMAT as CHECKPOINT
 from auglabel.lab.checkpoint import WEIGHTS, load_weights, require_fitting
 from auglabel.lab.checkpoint import _checksum as checkpoint_sum
 from auglabel.lab.draft import read_recipe
+from auglabel.lab.files import read_lines
+from auglabel.lab.fit import Trainer
 from auglabel.lab.grid import Point
 from auglabel.lab.inspect import heat_map, read_history, summary
 from auglabel.lab.job import FORMAT as RESULT
@@ -53,10 +59,12 @@ from auglabel.lab.paper.readings import reading
 from auglabel.lab.report.page import parts_of
 from auglabel.lab.report.subject import read_subject
 from auglabel.lab.results import EVALUATION_FORMAT
-from auglabel.lab.rundir import RUN_FORMAT, Run
+from auglabel.lab.rundir import PARTS, RUN_FORMAT, Run
+from auglabel.lab.saving import checkpoint_of, restore
 from auglabel.lab.sharing import FORMAT as SHARED
 from auglabel.lab.sharing import load_shared
 from auglabel.lab.summary import summary_of
+from auglabel.lab.train import facts_of, labels_of
 from auglabel.lab.yamlfile import sealed_text
 from auglabel.models.small import SmallNet
 from auglabel.tablefile import AUDIT, FORMAT, load_table
@@ -951,7 +959,7 @@ def read_weights(place: Path) -> object:
     weights = load_weights(place / "model.safetensors")
     module = nn.Module()
     module.model = nn.Linear(2, 3)
-    require_fitting(module, weights, str(place / "model.safetensors"))
+    require_fitting(module.state_dict(), weights, str(place / "model.safetensors"))
     return module.load_state_dict(weights)
 
 
@@ -1146,6 +1154,71 @@ def read_report(place: Path) -> object:
     return measured(Run(place))
 
 
+def begun(folder: Path) -> tuple[Trainer, DataSet, Parts]:
+    """Begin a run there, as `auglabel train` does, with a first checkpoint."""
+    words = ["--regime=randaug_autolabel", "--m_max=2", "--alpha=0.1", "--split.train=40", "--epochs=2"]
+    words += ["--split.validation=20", "--split.test=20", "--batch_size=20", "--model.widths=[4,4,4]"]
+    recipe = read_recipe("embedded", words)
+    data, parts = data_for(recipe)
+    trainer, run = Trainer(recipe, data, parts, device="cpu"), Run(folder)
+    run.begin(recipe)
+    run.record_split({name: getattr(parts, name).rows for name in PARTS})
+    run.record_facts(facts_of(recipe, data, parts, trainer))
+    list(trainer.epoch(lambda step: False))
+    run.record_epoch(trainer.end_epoch(), labels_of(trainer))
+    run.save(trainer.step, checkpoint_of(trainer), keep=2, best=False)
+    return trainer, data, parts
+
+
+@functools.cache
+def a_begun_run() -> tuple[Files, Trainer, DataSet, Parts]:
+    with tempfile.TemporaryDirectory() as place:
+        made = begun(Path(place))
+        paths = [path for path in Path(place).rglob("*") if path.is_file()]
+        return {str(path.relative_to(place)): path.read_bytes() for path in paths}, *made
+
+
+def spoil_begun(draw: Draw, files: Files) -> Files:
+    name = next(name for name in files if name.startswith("checkpoints/"))
+    if draw.random() < 0.8:
+        return spoil_file(draw, files)
+    sound = a_begun_run()[0][name]  # the checksum will fit, but not what it is a checksum of
+    tensors = load(sound)
+    facts = json.loads(json.loads(sound[8 : 8 + struct.unpack("<Q", sound[:8])[0]])["__metadata__"]["facts"])
+    if draw.random() < 0.5:
+        return {**files, name: a_checkpoint(tensors, json.dumps(spoil_tree(draw, facts)))}
+    one, other = draw.sample(sorted(tensors), 2)
+    spoilt = draw.choice(
+        (
+            {one: tensors[other].clone()},
+            {one: tensors[one].double()[None]},
+            {f"{one}x": tensors[one].clone()},
+        )
+    )
+    return {**files, name: a_checkpoint({**tensors, **spoilt}, json.dumps(facts))}
+
+
+def read_resumed(place: Path) -> object:
+    """As `auglabel train --resume` does, up to the first step; nothing is written."""
+    _, trainer, data, parts = a_begun_run()
+    run = Run(place)
+    run.require_free(trainer.recipe, resume=True)
+    run.require_data(data, parts)
+    if (last := run.last()) is not None:
+        restore(trainer, last, str(run.checkpoints))
+    return run.metrics(), read_lines(run.tables_file)
+
+
+def resumed_cases() -> dict[str, Callable[[], Files]]:
+    run = a_begun_run()[0]
+    cases = json_cases("run.json", json.loads(run["run.json"]), run)
+    name = next(name for name in run if name.startswith("checkpoints/"))
+    found = safetensors_cases(name)
+    cases |= {f"checkpoint: {key}": functools.partial(_among, run, make) for key, make in found.items()}
+    found = safetensors_cases("split.safetensors")
+    return cases | {f"split: {key}": functools.partial(_among, run, make) for key, make in found.items()}
+
+
 def read_inspected(place: Path) -> object:
     """As `auglabel inspect` does, but for writing the picture."""
     history = read_history(place / "tables.jsonl")
@@ -1170,11 +1243,11 @@ def run_cases() -> dict[str, Callable[[], Files]]:
     page["rows"][0]["on"] = "</script><script>alert(1)</script>"
     cases["a script for a name"] = lambda: {**run, "eval/clean.json": as_json(page)}
     recipes = recipe_cases()
-    cases |= {f"recipe: {key}": functools.partial(_with_recipe, run, make) for key, make in recipes.items()}
+    cases |= {f"recipe: {key}": functools.partial(_among, run, make) for key, make in recipes.items()}
     return cases
 
 
-def _with_recipe(run: Files, make: Callable[[], Files]) -> Files:
+def _among(run: Files, make: Callable[[], Files]) -> Files:
     return {**run, **make()}
 
 
@@ -1292,9 +1365,7 @@ def shared_cases() -> dict[str, Callable[[], Files]]:
         found = json_cases(file, json.loads(good[file]), good)
         cases |= {f"{file}: {key}": make for key, make in found.items()}
     weights = safetensors_cases("model.safetensors")
-    return cases | {
-        f"weights: {key}": functools.partial(_with_recipe, good, make) for key, make in weights.items()
-    }
+    return cases | {f"weights: {key}": functools.partial(_among, good, make) for key, make in weights.items()}
 
 
 def packed() -> list[Files]:
@@ -1438,6 +1509,7 @@ READERS = [
         lambda: json_cases("audit.json", an_audit()),
     ),
     Reader("run, report", 1, lambda: [a_run()], spoil_file, read_report, run_cases),
+    Reader("run, resume", 2, lambda: [a_begun_run()[0]], spoil_begun, read_resumed, resumed_cases),
     Reader(
         "run, inspect",
         2,

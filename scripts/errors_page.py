@@ -44,6 +44,7 @@ NAMED |= {"split": "REASON", "splitlines": "REASON", "decode": "NAME", "list": "
 NAMED |= {"partition": "OPTION", "losses": "VALUE", "gone": "NAME", "strange": "NAME", "classes": "NAME"}
 NAMED |= {"broken": "REASON", "sorted": "NAME", "keys": "NAME", "others": "OPTION", "given": "OPTION"}
 NAMED |= {"missing": "NAME", "known": "NAME", "formats": "FORMAT", "sum": "N"}
+NAMED |= {"split_file": "PATH", "does": "WHAT", "words": "REASON", "made": "VALUE", "_md5": "VALUE"}
 NAMED |= {"root": "PATH", "folder": "PATH", "out": "PATH", "kind_of": "VALUE", "len": "N", "join": "NAMES"}
 FRONT = {"place", "origin", "_origin"}  # `mine.yaml, line 6: ` or nothing
 REST = {"hint", "near", "otherwise", "_hint", "_first"}  # `Did you mean "epochs"?` or nothing

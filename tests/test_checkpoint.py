@@ -1,4 +1,7 @@
+import errno
 import pickle
+import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -29,6 +32,16 @@ def test_tensors_and_facts_come_back_to_the_bit(saved):
     for name, tensor in tensors.items():
         assert found.tensors[name].dtype == tensor.dtype
         assert torch.equal(found.tensors[name], tensor)
+
+
+def test_loading_leaves_nothing_behind(tmp_path):
+    path = tmp_path / "many.safetensors"
+    save_checkpoint(path, {f"{number}": torch.zeros(300, 400) for number in range(20)}, {})
+    load_checkpoint(path)
+    before = sys.getallocatedblocks()
+    for _ in range(20):
+        load_checkpoint(path)
+    assert sys.getallocatedblocks() - before < 200  # a leak of one object per tensor would leave 400
 
 
 def test_tied_weights_can_be_saved(tmp_path):
@@ -115,8 +128,31 @@ def test_a_pickle_is_refused_and_does_not_run(load, tmp_path):
     assert marker.exists()  # it would have
 
 
+@pytest.mark.parametrize("load", [load_checkpoint, load_weights])
+def test_what_the_disk_does_not_hand_over_is_not_called_damaged(load, tmp_path, monkeypatch):
+    with pytest.raises(OSError, match=r"cannot be read: Is a directory\."):
+        load(tmp_path)
+
+    def refused(self):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_bytes", refused)
+    with pytest.raises(OSError, match=r"a\.safetensors cannot be read: Permission denied\."):
+        load(tmp_path / "a.safetensors")
+
+
+@pytest.mark.parametrize("load", [load_checkpoint, load_weights])
+def test_a_lack_of_memory_is_not_called_damage(load, saved, monkeypatch):
+    def lacking(content):
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
+
+    monkeypatch.setattr("auglabel.lab.checkpoint.load", lacking)
+    with pytest.raises(RuntimeError, match="allocate memory"):
+        load(saved[0])
+
+
 def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"no checkpoint .*none"):
+    with pytest.raises(FileNotFoundError, match=r"no file .*none"):
         load_checkpoint(tmp_path / "none")
     with pytest.raises(FileNotFoundError, match=r"no file .*none"):
         load_weights(tmp_path / "none")

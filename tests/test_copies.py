@@ -29,6 +29,7 @@ from auglabel.data.source import InMemory, in_memory
 from auglabel.lab import copies, layouts
 from auglabel.lab.copies import Copies, write_copies
 from auglabel.lab.workers import each
+from auglabel.sealed import sealed
 
 COUNT = 12
 ROWS = torch.arange(COUNT)
@@ -314,6 +315,39 @@ def test_a_full_disk_ends_with_one_sentence(tmp_path, monkeypatch):
     there = sorted(name for name in files(tmp_path / "begun") if not name.startswith(".parts"))
     assert there == ["about.json", "frost.npy", "labels.npy"]
     assert not list(tmp_path.rglob("*.partial"))
+
+
+def test_a_changed_value_is_named_and_made_again(tmp_path):
+    write(tmp_path, suite="fog,frost")
+    whole = (tmp_path / "fog.npy").read_bytes()
+    spoilt = bytearray(whole)
+    spoilt[-5] ^= 1  # a pixel
+    (tmp_path / "fog.npy").write_bytes(spoilt)
+    with pytest.raises(ValueError, match=r"fog.npy is damaged: MD5 \w{32} was .* called as before, makes it"):
+        corrupted(tmp_path).source("fog", 1)
+    corrupted(tmp_path).source("frost", 1)
+    write(tmp_path, suite="fog,frost")
+    assert (tmp_path / "fog.npy").read_bytes() == whole
+    corrupted(tmp_path).source("fog", 1)
+
+
+def test_copies_of_a_version_without_checksums_are_taken_and_get_them(tmp_path):
+    write(tmp_path, suite="fog")
+    about = json.loads((tmp_path / "about.json").read_text())
+    assert set(about.pop("md5")) == {"fog", "labels"}
+    (tmp_path / "about.json").write_text(json.dumps(sealed(about)))
+    corrupted(tmp_path).source("fog", 1)
+    write(tmp_path, suite="fog")
+    assert set(json.loads((tmp_path / "about.json").read_text())["md5"]) == {"fog", "labels"}
+
+
+def test_copies_of_a_later_version_are_not_taken_for_files_from_elsewhere(tmp_path):
+    write(tmp_path, suite="fog")
+    (tmp_path / "about.json").write_text('{"format": "auglabel corrupted copies, version 9"}')
+    with pytest.raises(
+        ValueError, match=r"or of another version: .*version 1. was expected, but .*version 9"
+    ):
+        corrupted(tmp_path)
 
 
 def test_other_facts_are_refused(tmp_path):

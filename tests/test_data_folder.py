@@ -698,7 +698,25 @@ def test_only_image_formats_are_opened(tree):
     """PostScript is a program, which Pillow would hand to Ghostscript."""
     first = next((tree / "train").rglob("*.png"))
     first.write_bytes(b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 8 8\n%%EndComments\nshowpage\n")
-    with pytest.raises(ValueError, match="no known image format"):
+    with pytest.raises(ValueError, match="none of the formats read: BMP, GIF, JPEG"):
+        folder(tree)
+
+
+@pytest.mark.parametrize("kind", picture.FORMATS)
+def test_every_format_that_is_read_is_known_by_its_content(tree, kind):
+    first = next((tree / "train").rglob("*.png"))
+    Image.new("RGB", Image.open(first).size, "red").save(first, kind)
+    assert folder(tree).train is not None
+
+
+@pytest.mark.parametrize("kind", ["JPEG2000", "ICO"])
+def test_other_formats_are_named_as_not_read(tree, kind):
+    first = next((tree / "train").rglob("*.png"))
+    try:
+        Image.new("RGB", (16, 16), "red").save(first, kind)
+    except (KeyError, OSError):
+        pytest.skip(f"this Pillow writes no {kind}")
+    with pytest.raises(ValueError, match="none of the formats read"):
         folder(tree)
 
 

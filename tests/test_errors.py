@@ -222,6 +222,10 @@ def saved_by_two(monkeypatch):
     save_checkpoint(Path(LAST), tensors, {**facts, "processes": 2, "batch": 1, "epoch": 0})
 
 
+def split_of_others(monkeypatch):
+    save_checkpoint(Path("run/split.safetensors"), {"__class__": torch.zeros(1)}, {})
+
+
 def facts_that_are_none(monkeypatch):
     save_checkpoint(Path(LAST), {"model.weight": torch.zeros(1)}, [])
 
@@ -664,6 +668,11 @@ TABLE = [
         RESUME,
         "run has no checkpoint that can be read: run/checkpoints/step-00000002.safetensors is not a "
         "checkpoint: its facts must be an object, but list [] came.",
+    ),
+    (
+        split_of_others,
+        RESUME,
+        "run/split.safetensors is not a run's split: it must hold train, validation, test.",
     ),
     (text("run/run.json", "[]"), RESUME, "run/run.json is not what a run was begun with: list [] came."),
     (

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 
-@pytest.mark.parametrize("name", ["checkpoint_damaged", "data_vanish", "two_at_once", "rank_killed"])
+@pytest.mark.parametrize(
+    "name", ["checkpoint_damaged", "data_vanish", "two_at_once", "rank_killed", "write_torn"]
+)
 def test_nothing_is_lost(name, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "benchmarks"))
     faults = importlib.import_module("faults")

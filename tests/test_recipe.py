@@ -1,3 +1,6 @@
+import sys
+from types import ModuleType
+
 import pytest
 import torch
 import yaml
@@ -105,6 +108,30 @@ def test_a_file_cannot_run_a_command(written, tmp_path):
         read_recipe(path)
     assert not (tmp_path / "ran").exists()
     assert read_recipe(written("model: collections:Counter\n"), typed=["collections:Counter"]).model.name
+
+
+@pytest.fixture
+def timm(monkeypatch):
+    """A timm of one network."""
+
+    def create_model(name, pretrained, num_classes, in_chans):
+        return torch.nn.Linear(in_chans, num_classes)
+
+    module = ModuleType("timm")
+    module.create_model, module.list_models = create_model, lambda: ["resnet18"]
+    monkeypatch.setitem(sys.modules, "timm", module)
+
+
+def test_a_file_names_networks_of_timm_but_none_to_be_fetched_from_a_hub(written, timm):
+    recipe = read_recipe(written("model: {name: 'timm:resnet18', pretrained: true}\n"))
+    assert (recipe.model.name, recipe.model.options) == ("timm:resnet18", {"pretrained": True})
+    with pytest.raises(RecipeError, match=r'line 1: model has no option "checkpoint_path" for timm:resnet18'):
+        read_recipe(written("model: {name: 'timm:resnet18', checkpoint_path: a.pth}\n"))
+    hub = "timm:hf-hub:someone/network"
+    with pytest.raises(RecipeError, match=rf'"{hub}" would be fetched from elsewhere.*say so: --model {hub}'):
+        read_recipe(written(f"model: {hub}\n"))
+    assert read_recipe(written(f"model: {hub}\n"), typed=[hub]).model.name == hub
+    assert read_recipe("embedded", [f"--model={hub}"]).model.name == hub
 
 
 def test_a_misspelt_option_without_its_section_gets_its_near_match():
@@ -344,9 +371,31 @@ def test_the_recipe_of_a_run_is_known_when_it_was_damaged(tmp_path, written):
     run.recipe_file.write_text(text.replace("epochs: 40", "epochs: 41"))
     with pytest.raises(ValueError, match=r"recipe.yaml is damaged: its checksum does not fit its content"):
         run.recipe()
-    content, _, _ = text.rpartition("# checksum")  # changed on purpose
-    run.recipe_file.write_text(content.replace("epochs: 40", "epochs: 41"))
+    seal, content = text.split("\n", 1)
+    run.recipe_file.write_text(content.replace("epochs: 40", "epochs: 41"))  # changed on purpose
     assert run.recipe().training.epochs == 41
+    run.recipe_file.write_text(f"{content}{seal}\n")  # as runs of before have it
+    assert run.recipe().training.epochs == 40
+    run.recipe_file.write_text(f"{content.replace('epochs: 40', 'epochs: 41')}{seal}\n")
+    with pytest.raises(ValueError, match="is damaged"):
+        run.recipe()
+
+
+def test_the_recipe_of_a_run_cut_short_at_the_end_of_any_line_is_named(tmp_path):
+    run = Run(tmp_path / "run")
+    run.begin(read_recipe("embedded"))
+    lines = run.recipe_file.read_text().splitlines(keepends=True)
+    assert len(lines) > 20
+    for count in range(1, len(lines)):
+        run.recipe_file.write_text("".join(lines[:count]))
+        with pytest.raises(ValueError, match="is damaged"):
+            run.recipe()
+
+
+def test_differences_are_short_whatever_a_recipe_holds():
+    one = read_recipe("embedded", ["--regime=randaug_autolabel"])
+    many = read_recipe("embedded", ["--regime=randaug_autolabel", f"--calibrate.visits={10**300}"])
+    assert one.differences(many) == [f"calibrate.visits: 1{'0' * 56}..., not {one.calibrate.visits}"]
 
 
 def test_a_recipe_may_speak_of_checksums(written):

@@ -72,14 +72,19 @@ def test_anything_else_is_refused_in_a_sentence(tmp_path, text, sentence):
 
 def test_another_format_can_be_told_from_damage(tmp_path):
     (tmp_path / "a.json").write_text('{"format": "b"}')
-    with pytest.raises(OtherFormat):
+    with pytest.raises(OtherFormat) as caught:
         read_sealed(tmp_path / "a.json", "a, version 1", what="an a")
+    assert not caught.value.ours
+    (tmp_path / "a.json").write_text('{"format": "auglabel a, version 2"}')
+    with pytest.raises(OtherFormat, match='"auglabel a, version 1" was expected, but') as caught:
+        read_sealed(tmp_path / "a.json", "auglabel a, version 1", what="an a")
+    assert caught.value.ours
 
 
 def test_a_file_that_is_too_large_is_not_read(tmp_path, monkeypatch):
     monkeypatch.setattr("auglabel.sealed.LARGEST", 1000)
     (tmp_path / "a.json").write_text("[" + "1," * 1000 + "1]")
-    with pytest.raises(ValueError, match="it has more than 1,000 bytes"):
+    with pytest.raises(ValueError, match="is not an a: it has more than 1,000 bytes, which none of ours has"):
         read_sealed(tmp_path / "a.json", "a, version 1", what="an a")
 
 

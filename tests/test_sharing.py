@@ -10,8 +10,9 @@ import yaml
 from safetensors.torch import load_file
 
 from auglabel import cli
+from auglabel.augment.randaug import RandAug
 from auglabel.data.embedded import load_embedded
-from auglabel.lab import sharing
+from auglabel.lab import card, sharing
 from auglabel.lab.rundir import Run
 from auglabel.lab.sharing import load_shared, share_run
 from auglabel.tablefile import load_table
@@ -72,6 +73,19 @@ def test_the_card_says_how_confident_labels_became_and_how_to_use_it(shared):
     there = {"images": load_embedded().test.images[:3]}
     exec(code, there)
     assert there["probabilities"].shape == (3, 10)
+
+
+def test_names_on_the_card_are_neither_markdown_nor_html(run, tmp_path):
+    readme = share_run(run, tmp_path / "<img src=x>_[a](b)*").joinpath("README.md").read_text()
+    assert readme.splitlines()[readme.splitlines().index("---", 1) + 2 :][0] == (
+        "# &lt;img src=x&gt;\\_\\[a\\](b)\\*"
+    )
+    config = json.loads((tmp_path / "<img src=x>_[a](b)*" / "config.json").read_text())
+    config["data"]["name"], config["model"]["name"] = "a|b\n<script>", "mine:`x`"
+    words = card.card("mine", config, RandAug(), None, [])
+    assert "images of a\\|b &lt;script&gt; with" in words
+    assert "`mine: x `" in words
+    assert "<script>" not in words
 
 
 def test_test_images_are_on_the_card_once_they_are_measured(run, tmp_path, capsys):
@@ -145,7 +159,7 @@ def test_damaged_files_are_refused(shared):
 def test_a_network_of_ones_own_can_be_shared_but_is_not_built(run, tmp_path):
     mine = tmp_path / "mine"
     shutil.copytree(run.path, mine)
-    recipe = (mine / "recipe.yaml").read_text().split("# checksum")[0]
+    recipe = (mine / "recipe.yaml").read_text().split("\n", 1)[1]  # without its checksum
     (mine / "recipe.yaml").write_text(recipe.replace("name: small", "name: 'auglabel.models.small:SmallNet'"))
     with pytest.raises(ValueError, match="--model"):
         share_run(Run(mine), tmp_path / "shared")

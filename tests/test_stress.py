@@ -3,7 +3,8 @@
 import itertools
 import math
 import os
-import resource
+import re
+from pathlib import Path
 
 import pytest
 import reference
@@ -257,15 +258,32 @@ class Surer(nn.Module):
 
 
 def most_memory():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024  # MB
+    """MB that this process held at most since it was asked to forget."""
+    told = Path("/proc/self/status").read_text()
+    return int(re.search(r"VmHWM:\s+(\d+) kB", told)[1]) / 1024
 
 
+def forget_most_memory():
+    Path("/proc/self/clear_refs").write_text("5")
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="only Linux forgets its most memory")
+def test_the_most_memory_is_measured_anew_each_time():
+    for _ in range(2):
+        forget_most_memory()
+        before = most_memory()
+        torch.ones(2**24)  # 64 MB
+        assert most_memory() - before > 48
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="only Linux forgets its most memory")
 def test_a_million_pairs_of_bucket_and_example_stream_in_flat_memory():
     def loader(batches):
         for _ in range(batches):
             yield torch.zeros(500, 1, 4, 4), torch.tensor([0, 0, 0, 0, 1] * 100)  # class 0 in four of five
 
     calibrate(Surer(), Marked(1000), loader(1), visits=100)
+    forget_most_memory()
     before = most_memory()
     seen = calibrate(Surer(), Marked(1000), loader(2))  # each of 1,000 images in each of 1,000 buckets
     assert most_memory() - before < 32

@@ -11,12 +11,15 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 import torch
 
 from auglabel import RandAug, cli
+from auglabel.lab.checkpoint import load_checkpoint, save_checkpoint
+from auglabel.lab.draft import read_recipe
 from auglabel.lab.rundir import TIMES, Run
 from auglabel.tablefile import load_table
 
@@ -175,7 +178,50 @@ def test_a_damaged_last_checkpoint_is_passed_over_for_the_one_before(whole, tmp_
     for path in Run(out).steps():
         path.write_bytes(b"no")
     assert train(out, "--resume", epochs=3) == 1
-    assert "has no checkpoint that can be read" in capsys.readouterr().err
+    said = capsys.readouterr()
+    assert "has no checkpoint that can be read" in said.err
+    assert said.out.count("The one before it is used.") == 1  # of two
+
+
+@pytest.mark.parametrize(
+    ("part", "change", "complaint"),
+    [
+        ("facts", {"epoch": "two"}, "epoch must be a whole number, but str 'two' came"),
+        ("facts", {"processes": None}, "processes must be a whole number, but NoneType None came"),
+        ("facts", {"colour": 1}, "it has colour"),
+        ("tensors", {"momentum.head.weight": torch.zeros(3)}, "are of another network: 0 missing"),
+        ("tensors", {"momentum.tail": torch.zeros(3)}, "1 unknown (tail)"),
+    ],
+)
+def test_a_checkpoint_that_is_sound_but_strange_gets_a_sentence(
+    whole, tmp_path, capsys, part, change, complaint
+):
+    out = tmp_path / "copy"
+    shutil.copytree(whole, out)
+    last = Run(out).steps()[-1]
+    found = load_checkpoint(last)._asdict()
+    found[part] = {**found[part], **change}
+    save_checkpoint(last, **found)
+    assert train(out, "--resume", epochs=3) == 1
+    said = capsys.readouterr().err
+    assert complaint in said
+    assert said.count("\n") == 1
+
+
+def test_a_run_that_another_process_began_meanwhile_is_not_trained_in(tmp_path, capsys, monkeypatch):
+    out, real = tmp_path / "run", Run.locked
+
+    @contextmanager
+    def late(run):
+        Run(out).begin(read_recipe("embedded", ["--epochs=7"]))  # between the first look and the lock
+        with real(run):
+            yield
+
+    monkeypatch.setattr(Run, "locked", late)
+    assert train(out) == 1
+    assert "holds a run already" in capsys.readouterr().err
+    assert Run(out).recipe().training.epochs == 7
+    assert not Run(out).facts_file.exists()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

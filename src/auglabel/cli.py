@@ -82,9 +82,11 @@ def _fail(sentence: str, code: int) -> int:
     return code
 
 
-def _leave(code: int) -> None:
-    """One of several ranks goes at once: torch's threads may abort an interpreter that takes itself apart."""
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+def run() -> None:
+    """Run the command that was typed, and end this process."""
+    code = main()
+    if os.environ.get("WORLD_SIZE", "1") != "1":
+        # One of several ranks goes at once: torch's threads may abort an interpreter that takes itself apart.
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
@@ -92,4 +94,4 @@ def _leave(code: int) -> None:
 
 
 if __name__ == "__main__":
-    _leave(main())
+    run()

@@ -21,7 +21,11 @@ LARGEST_WHOLE = 2**53  # beyond it whole numbers are no longer exact in every la
 
 
 class OtherFormat(ValueError):
-    """A file is sound, but of another kind or version."""
+    """A file is sound, but of another kind or version; `ours` says that it is of auglabel."""
+
+    def __init__(self, sentence: str, ours: bool) -> None:
+        super().__init__(sentence)
+        self.ours = ours
 
 
 def write_sealed(path: Path, value: Mapping[str, Any]) -> None:
@@ -47,7 +51,8 @@ def read_sealed(
         came = kind_of(found["format"]) if "format" in found else "none"
         raise OtherFormat(
             f'{path} is not {what}, or of another version: format "{formats[0]}" was expected, but {came} '
-            f"came.{otherwise and f' {otherwise}'}"
+            f"came.{otherwise and f' {otherwise}'}",
+            ours=str(found.get("format")).startswith("auglabel "),
         )
     checksum = found.pop("checksum", None)
     if checksum is not None and checksum != _checksum(found):
@@ -117,12 +122,13 @@ def _read(path: Path, what: str, otherwise: str) -> dict[str, Any]:
     try:
         with path.open("rb") as file:
             content = file.read(LARGEST + 1)
-        if len(content) > LARGEST:
-            raise ValueError(f"it has more than {LARGEST:,} bytes")
-        found = json.loads(content.decode("utf-8"))
     except FileNotFoundError:
         raise FileNotFoundError(f"there is no {path}.") from None
-    except (ValueError, RecursionError, MemoryError) as error:
+    if len(content) > LARGEST:
+        raise ValueError(f"{path} is not {what}: it has more than {LARGEST:,} bytes, which none of ours has.")
+    try:
+        found = json.loads(content.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
         raise ValueError(
             f"{path} is damaged, or not {what}: it is not JSON ({shown(error)})."
             f"{otherwise and f' {otherwise}'}"

@@ -21,7 +21,7 @@ from auglabel.data.source import Source
 from auglabel.sealed import OtherFormat, read_sealed
 
 FORMAT = "auglabel corrupted copies, version 1"  # of about.json
-ABOUT = {"types": [str], "classes": [str], "shape": [int], "images": int}  # what is needed of it
+ABOUT = {"types": [str], "classes": [str], "shape": [int], "images": int, "md5?": {...: str}}  # of that
 LARGEST_SIDE = 2**15  # of a picture
 NUMBERS = tuple("12345")  # the folders of severities
 GROUPS = ("noise", "blur", "weather", "digital", "extra")  # what ImageNet-C's archives unpack to
@@ -53,7 +53,9 @@ def read_about(where: Path) -> dict[str, Any] | None:
         return None
     try:
         found = read_sealed(file, FORMAT, what="what auglabel corrupt says of its copies", shape=ABOUT)
-    except OtherFormat:
+    except OtherFormat as error:
+        if error.ours:
+            raise
         return None
     if len(found["shape"]) != 3 or not all(0 < size <= LARGEST_SIDE for size in found["shape"]):
         raise ValueError(f"{file} is damaged: it does not say the shape of the copies.")
@@ -118,7 +120,7 @@ class Arrays(Corrupted):
         self._found: dict[str, str] = {}  # checksums
 
     def _source(self, name: str, severity: int) -> Source:
-        self._require_official(name, "labels")
+        self._require_sound(name, "labels")
         file = self.where / f"{name}.npy"
         count = len(pixels_of(file)) // FIVE
         return Mapped(file, (severity - 1) * count, self._labels_of(count, file))
@@ -139,7 +141,7 @@ class Arrays(Corrupted):
 
     def _origin(self, names: Sequence[str]) -> str:
         files = [*dict.fromkeys(names), "labels"]
-        self._require_official(*files)
+        self._require_sound(*files)
         known = {kind: [n for n in files if self._md5(n) == of.get(n)] for kind, of in CHECKSUMS.items()}
         kind, same = max(known.items(), key=lambda each: len(each[1]))
         rest = [f"{name}.npy" for name in files if name not in same]
@@ -149,8 +151,16 @@ class Arrays(Corrupted):
             f", except {', '.join(rest)}, whose checksums are unknown" if rest else ""
         )
 
-    def _require_official(self, *names: str) -> None:
-        """Stop at a file that is not what the folder's name says; copies made here may have any name."""
+    def _require_sound(self, *names: str) -> None:
+        """Stop at a file that is not what about.json says, or without that, what the folder's name says."""
+        ours = (self.about or {}).get("md5", {})
+        for name in names:
+            made = ours.get(name)
+            if made is not None and self._md5(name) != made:
+                raise ValueError(
+                    f"{self.where / name}.npy is damaged: MD5 {made} was expected, but {self._md5(name)} "
+                    "came. auglabel corrupt, called as before, makes it again."
+                )
         kind = self.where.resolve().name
         official = CHECKSUMS.get(kind, {}) if self.about is None else {}
         for name in names:

@@ -91,7 +91,8 @@ def opened(content: bytes, path: str) -> Image:
         ) from None
     except Exception as error:  # the formats' readers raise whatever their damage leads to
         known = type(error).__name__ != "UnidentifiedImageError"
-        reason = shown(error) or type(error).__name__ if known else "no known image format"
+        formats = ", ".join(FORMATS)
+        reason = shown(error) or type(error).__name__ if known else f"none of the formats read: {formats}"
         raise BrokenImage(f"{path} is broken and cannot be read as an image ({reason}).") from None
     if picture.mode == "F" or (picture.mode.startswith("I") and not _sixteen_bits(picture)):
         raise BrokenImage(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -9,6 +11,7 @@ import yaml
 from torch import Tensor
 
 from auglabel.augment.base import Augmentation
+from auglabel.checks import shown
 from auglabel.lab.report.subject import evaluations_of
 from auglabel.lab.rundir import Run
 from auglabel.models.by_name import MODELS
@@ -64,22 +67,32 @@ def card(
         "model-index": [{"name": name, "results": [_results(config, metrics)]}] if metrics else [],
     }
     head = yaml.safe_dump(front, sort_keys=False, allow_unicode=True, width=110)
-    parts = [f"# {name}", _about(config), _figures(metrics), _labels(augment, table), _use(config)]
+    parts = [f"# {_plain(name)}", _about(config), _figures(metrics), _labels(augment, table), _use(config)]
     return f"---\n{head}---\n\n" + "\n\n".join(part for part in parts if part) + "\n"
 
 
+def _plain(name: str) -> str:
+    """A name as text: neither Markdown nor HTML."""
+    return re.sub(r"([\\`*_\[\]|#~])", r"\\\1", html.escape(shown(name), quote=False))
+
+
+def _code(name: str) -> str:
+    """A name as code."""
+    return f"`{shown(name).replace('`', ' ')}`"
+
+
 def _results(config: Mapping[str, Any], metrics: Sequence[Metric]) -> dict[str, Any]:
-    shown = [{"type": m.name, "name": f"{TOLD[m.name]}, {m.images}", "value": m.value} for m in metrics]
+    found = [{"type": m.name, "name": f"{TOLD[m.name]}, {m.images}", "value": m.value} for m in metrics]
     dataset = {"name": config["data"]["name"], "type": config["data"]["name"]}
-    return {"task": {"type": "image-classification"}, "dataset": dataset, "metrics": shown}
+    return {"task": {"type": "image-classification"}, "dataset": dataset, "metrics": found}
 
 
 def _about(config: Mapping[str, Any]) -> str:
     data, labels, epochs = config["data"], config["labels"]["name"], config["epochs"]
     return (
-        f"`{config['model']['name']}` for {len(config['id2label'])} classes, trained for {epochs} "
-        f"epoch{'' if epochs == 1 else 's'} on {data['images']['train']} images of {data['name']} with the "
-        f"augmentation `{config['augment']['name']}` and the labels `{labels}`, by auglabel "
+        f"{_code(config['model']['name'])} for {len(config['id2label'])} classes, trained for {epochs} "
+        f"epoch{'' if epochs == 1 else 's'} on {data['images']['train']} images of {_plain(data['name'])} "
+        f"with the augmentation `{config['augment']['name']}` and the labels `{labels}`, by auglabel "
         f"{config['auglabel_version']}. "
         "It takes pixels in [0, 1], or bytes; normalisation is its first layer."
     )
@@ -119,8 +132,8 @@ def _labels(augment: Augmentation, table: Tensor | None) -> str:
 def _use(config: Mapping[str, Any]) -> str:
     if config["model"]["name"] not in MODELS:
         how = (
-            f"The network is `{config['model']['name']}`: build it from there, and load the weights with "
-            "`safetensors.torch.load_file`."
+            f"The network is {_code(config['model']['name'])}: build it from there, and load the weights "
+            "with `safetensors.torch.load_file`."
         )
         return f"## Use\n\n{how}"
     code = [

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
-from torch import Tensor, nn
+from safetensors import SafetensorError
+from safetensors.torch import load, save_file
+from torch import Tensor
 
 from auglabel.checks import kind_of, shown
 from auglabel.whole import write_whole
@@ -27,8 +27,8 @@ class Checkpoint(NamedTuple):
     facts: dict[str, Any]
 
 
-class _Other(Exception):
-    """A sentence: this is no checkpoint of ours."""
+class _Broken(Exception):
+    """Why safetensors cannot read a file."""
 
 
 def save_checkpoint(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
@@ -52,30 +52,52 @@ def _write(path: Path, plain: dict[str, Tensor], about: dict[str, str]) -> None:
 
 
 def load_checkpoint(path: Path) -> Checkpoint:
-    """What `save_checkpoint` wrote, once its checksum is right."""
+    """What `save_checkpoint` wrote, once its checksum is right.
+
+    A ValueError says that it is damaged, an OSError that the disk does not hand it over.
+    """
     try:
-        with safe_open(path, "pt") as file:
-            about = file.metadata() or {}
-            if about.get("format") != FORMAT:
-                came = f'"{shown(about["format"])}"' if "format" in about else "another program's weights"
-                raise _Other(
-                    f'{path} is not a checkpoint of a run: "{FORMAT}" was expected, but {came} came.'
-                )
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        facts = json.loads(about["facts"])
-    except FileNotFoundError:
-        raise FileNotFoundError(f"there is no checkpoint {path}.") from None
-    except _Other as error:
-        raise ValueError(str(error)) from None
-    except (SafetensorError, KeyError, ValueError, RuntimeError, OSError, MemoryError) as error:
-        raise ValueError(f"{path} is damaged or not a checkpoint: {_short(error)}.") from None
-    if _checksum(tensors, about["facts"]) != about.get("checksum"):
-        raise ValueError(f"{path} is damaged: its checksum does not fit its content.")
+        tensors, about = _read(path)
+        if about.get("format") != FORMAT:
+            came = f'"{shown(about["format"])}"' if "format" in about else "another program's weights"
+            raise ValueError(
+                f'{path} is not a checkpoint of a run: "{FORMAT}" was expected, but {came} came.'
+            )
+        words = about.get("facts", "")
+        if _checksum(tensors, words) != about.get("checksum"):
+            raise ValueError(f"{path} is damaged: its checksum does not fit its content.")
+    except _Broken as error:
+        raise ValueError(f"{path} is damaged or not a checkpoint: {error}.") from None
+    try:
+        facts = json.loads(words)
+    except (ValueError, RecursionError):
+        facts = words
     if not isinstance(facts, dict):
         raise ValueError(
             f"{path} is not a checkpoint: its facts must be an object, but {kind_of(facts)} came."
         )
     return Checkpoint(tensors, facts)
+
+
+def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """The tensors of a safetensors file, and what it says of itself.
+
+    It is read at once: of every tensor that safetensors' own `safe_open` hands over, some bytes stay.
+    """
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        raise FileNotFoundError(f"there is no file {path}.") from None
+    except OSError as error:
+        raise OSError(f"{path} cannot be read: {error.strerror}.") from None
+    try:
+        tensors = load(content)
+        header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+    except (SafetensorError, KeyError, AssertionError, ValueError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and "memory" in str(error):
+            raise  # a lack of it is no damage, though torch has no error of its own for it
+        raise _Broken(_short(error)) from None
+    return tensors, header.get("__metadata__") or {}
 
 
 def save_weights(path: Path, tensors: Mapping[str, Tensor]) -> None:
@@ -87,24 +109,19 @@ def save_weights(path: Path, tensors: Mapping[str, Tensor]) -> None:
 def load_weights(path: Path) -> dict[str, Tensor]:
     """The tensors of a plain safetensors file of weights; one of ours must fit its checksum."""
     try:
-        with safe_open(path, "pt") as file:
-            about = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        if WEIGHTS in about and _checksum(tensors, "") != about[WEIGHTS]:
-            raise ValueError(f"{path} is damaged: its checksum does not fit its content.")
-        return tensors
-    except FileNotFoundError:
-        raise FileNotFoundError(f"there is no file {path}.") from None
-    except (SafetensorError, RuntimeError, OSError, MemoryError) as error:
+        tensors, about = _read(path)
+    except _Broken as error:
         raise ValueError(
-            f"{path} is not a safetensors file ({_short(error)}). "
+            f"{path} is not a safetensors file ({error}). "
             "Pickled weights are not read, since they can run code: save them with safetensors."
         ) from None
+    if WEIGHTS in about and _checksum(tensors, "") != about[WEIGHTS]:
+        raise ValueError(f"{path} is damaged: its checksum does not fit its content.")
+    return tensors
 
 
-def require_fitting(module: nn.Module, tensors: Mapping[str, Tensor], where: str) -> None:
-    """Tensors with the names and shapes of the module's."""
-    ours = module.state_dict()
+def require_fitting(ours: Mapping[str, Tensor], tensors: Mapping[str, Tensor], where: str) -> None:
+    """Tensors with the names and shapes of ours."""
     missing, extra = sorted(ours.keys() - tensors.keys()), sorted(tensors.keys() - ours.keys())
     shapes = sorted(n for n in ours.keys() & tensors.keys() if ours[n].shape != tensors[n].shape)
     if missing or extra or shapes:

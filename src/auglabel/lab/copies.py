@@ -98,11 +98,10 @@ def write_copies(data: DataSet, out: Path, how: Copies, console: Console) -> Non
             move(source.fetch(torch.tensor([0])), name, 1, index=[0])
     _agreed(out, facts)  # before anything is written
     with _at_work(out):
-        with writing(out / "about.json"):
-            write_sealed(out / "about.json", _agreed(out, facts))
+        about = _About(out / "about.json", _agreed(out, facts))
         kind = AsArrays if facts["layout"] == "npy" else AsFolders
         writer = kind(out, source, count, data.classes, move)
-        made = _write_all(writer, names, facts["severities"], how.workers or cores(), console)
+        made = _write_all(writer, about, names, facts["severities"], how.workers or cores(), console)
     types, severities = len(names), len(facts["severities"])
     frost = f" Frost: {facts['frost']}." if "frost" in names else ""
     console.print(
@@ -140,6 +139,27 @@ def _facts(data: DataSet, source: Source, count: int, names: Sequence[str], how:
         "types": list(names),
         "classes": list(data.classes),
     }
+
+
+class _About:
+    """about.json, with the MD5 of every file that is complete."""
+
+    def __init__(self, file: Path, facts: dict[str, Any]) -> None:
+        self.file, self.facts = file, {"md5": {}, **facts}
+        self._write()
+
+    def sound(self, writer: Writer, name: str) -> bool:
+        """Whether a complete file is as it was written; one of an older version is taken as it is."""
+        return self.facts["md5"].get(name) in (None, writer.md5(name))
+
+    def complete(self, writer: Writer, name: str) -> None:
+        if (found := writer.md5(name)) is not None and self.facts["md5"].get(name) != found:
+            self.facts["md5"][name] = found
+            self._write()
+
+    def _write(self) -> None:
+        with writing(self.file):
+            write_sealed(self.file, self.facts)
 
 
 def _frost(where: str | None) -> str:
@@ -204,11 +224,19 @@ def _sweep(out: Path) -> None:
 
 
 def _write_all(
-    writer: Writer, names: Sequence[str], severities: Sequence[int], workers: int, console: Console
+    writer: Writer,
+    about: _About,
+    names: Sequence[str],
+    severities: Sequence[int],
+    workers: int,
+    console: Console,
 ) -> int:
     """Every block of the types that are not done, and progress; how many pictures were made."""
     every = {name: writer.blocks(name, severities) for name in names}
-    blocks = {name: some for name, some in every.items() if not writer.done(some)}
+    done = [name for name, some in every.items() if writer.done(some) and about.sound(writer, name)]
+    for name in ("labels", *done):
+        about.complete(writer, name)
+    blocks = {name: some for name, some in every.items() if name not in done}
     work = [block for some in blocks.values() for block in some]
     if work:
         writer.share()
@@ -222,4 +250,5 @@ def _write_all(
             bar.update(task, advance=block.last - block.first, description=words)
             if not left[block.name]:
                 writer.finish(blocks[block.name])
+                about.complete(writer, block.name)
     return made

@@ -158,11 +158,15 @@ class _Draft:
     def _choose(self, section: str, name: Any, origin: str) -> None:
         if not isinstance(name, str):
             raise RecipeError(f"{origin}{section} must name an entry, but {brief(name)} came.")
-        if ":" in name and not name.startswith(("timm:", "torchvision:")) and name not in self.typed:
-            raise RecipeError(
-                f'{origin}"{shown(name)}" would be imported and run, and no file may ask for that. '
-                f"If you trust it, say so: --model {shown(name)}."
-            )
+        if ":" in name and name not in self.typed:
+            library, _, rest = name.partition(":")
+            known = library in ("timm", "torchvision")
+            if not known or ":" in rest:
+                does = "fetched from elsewhere" if known else "imported and run"
+                raise RecipeError(
+                    f'{origin}"{shown(name)}" would be {does}, and no file may ask for that. '
+                    f"If you trust it, say so: --model {shown(name)}."
+                )
         try:
             MENUS[section].find(name)
         except (ValueError, ImportError) as error:

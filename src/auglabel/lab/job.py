@@ -185,7 +185,7 @@ def _views_of(run: Run, job: Job) -> dict[str, Any]:
     data, parts = data_for(job.recipe)
     model = model_for(job.recipe, data)
     weights, _ = run_weights(run)
-    require_fitting(model, weights, str(run.path))
+    require_fitting(model.state_dict(), weights, str(run.path))
     model.load_state_dict(weights)
     model.to("cuda" if torch.cuda.is_available() else "cpu")
     rows = in_turn(parts.test, 500, 0, 1)

@@ -23,6 +23,8 @@ from auglabel.corrupt import SEVERITIES
 from auglabel.data.corrupted import folder_name
 from auglabel.data.corrupted_files import Mapped, mapped
 from auglabel.data.decode import Streamed
+from auglabel.data.download import blocks as blocks_of
+from auglabel.data.download import md5
 from auglabel.data.files import Files
 from auglabel.data.picture import pillow
 from auglabel.data.source import InMemory, Source
@@ -66,6 +68,10 @@ class Writer:
         """Whether nothing is left to do of the blocks of a type."""
         raise NotImplementedError
 
+    def md5(self, name: str) -> str | None:
+        """Of the file of a type, or "labels"; None where there are many."""
+        return None
+
     def share(self) -> None:
         """Put images in memory into a file, for processes that would otherwise each hold them all."""
         if not isinstance(self.source, InMemory):
@@ -106,6 +112,9 @@ class AsArrays(Writer):
         with writing(file):
             write_whole(file, lambda path: _save(path, images.shape, np.uint8, [images]))
         return len(images)
+
+    def md5(self, name: str) -> str:
+        return md5(blocks_of(self.out / f"{name}.npy"))
 
     def finish(self, blocks: Sequence[Block]) -> None:
         file, parts = self.out / f"{blocks[0].name}.npy", [self._part(block) for block in sorted(blocks)]

@@ -238,5 +238,5 @@ def load_into(model: nn.Module, weights: dict[str, Tensor], where: str) -> None:
         weights = {f"net.{name}": value for name, value in weights.items()}
     if "normalize.mean" in ours and "normalize.mean" not in weights:  # published weights have no such layer
         weights = {**{name: ours[name] for name in ("normalize.mean", "normalize.std")}, **weights}
-    require_fitting(model, weights, where)
+    require_fitting(model.state_dict(), weights, where)
     model.load_state_dict(weights)

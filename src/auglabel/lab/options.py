@@ -148,8 +148,7 @@ def flags(kind: type[Flags], words: list[str]) -> tuple[Flags, list[str]]:
     """A verb's own flags out of `words`, and the words that are left."""
     names = {field.name for field in fields(kind)}  # type: ignore[arg-type]
     given = pairs(words)
-    parser = ArgumentParser(exit_on_error=False, add_help=False)
-    parser.add_class_arguments(kind)
+    parser = _parser_of(kind)  # type: ignore[arg-type]
     own = [(key, _listed(kind, key, value)) for key, value in given if key in names]
     try:
         found = parser.parse_args([f"--{key}={value}" for key, value in own])
@@ -160,6 +159,13 @@ def flags(kind: type[Flags], words: list[str]) -> tuple[Flags, list[str]]:
         return kind(**found.as_dict()), rest
     except (ValueError, TypeError) as error:
         raise RecipeError(f"--{error}" if str(error).startswith(tuple(names)) else str(error)) from None
+
+
+@functools.lru_cache(maxsize=32)
+def _parser_of(kind: type) -> ArgumentParser:
+    parser = ArgumentParser(exit_on_error=False, add_help=False)
+    parser.add_class_arguments(kind)
+    return parser
 
 
 def _listed(kind: type, key: str, value: str) -> str:

@@ -35,7 +35,7 @@ def preview_recipe(name: str | None, words: Sequence[str], out: str | None) -> P
     model, learned = model_for(recipe, data), None
     if run is not None:
         weights, _ = run_weights(run)
-        require_fitting(model, weights, str(run.path))
+        require_fitting(model.state_dict(), weights, str(run.path))
         model.load_state_dict(weights)
         if run.tables_file.exists():
             _, learned = read_history(run.tables_file)[-1]

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import yaml
 
-from auglabel.checks import entry, require_number, require_whole
+from auglabel.checks import entry, require_number, require_whole, shown
 from auglabel.lab.catalogue import LOSSES
 from auglabel.pooling import require_memory
 
@@ -158,7 +158,7 @@ class Recipe:
         """What `other` has otherwise, as "labels.alpha: 0.01, not 0.02"; where data lies does not count."""
         ours, theirs = flat(self.as_dict()), flat(other.as_dict())
         return [
-            f"{key}: {theirs.get(key, 'nothing')}, not {ours.get(key, 'nothing')}"
+            f"{key}: {shown(theirs.get(key, 'nothing'), 60)}, not {shown(ours.get(key, 'nothing'), 60)}"
             for key in sorted(ours.keys() | theirs.keys())
             if ours.get(key) != theirs.get(key) and key not in ELSEWHERE
         ]

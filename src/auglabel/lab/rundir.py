@@ -28,6 +28,8 @@ from auglabel.sealed import read_sealed, sealed_line, unlike, write_sealed
 from auglabel.whole import write_text, write_whole
 
 RUN_FORMAT = "auglabel run, version 1"
+FACTS = {"data?": {"checksum": str}}  # what going on needs of run.json
+PARTS = ("train", "validation", "test")
 EPOCH = {  # what is read of one; a loss that is no number is of a step that half precision skipped
     **{"epoch": int, "loss": math.inf, "validation?": {...: (math.inf, None)}},
     **{"seconds?": {...: float}, "images_per_second?": float},
@@ -111,15 +113,15 @@ class Run:
                 f"{self.path} was begun with other images: their checksum was {known[:12]}..., but that of "
                 f"{data.name} is now {data.checksum[:12]}...."
             )
-        rows = self.split_rows() if self.split_file.exists() else {}
-        if any(not torch.equal(rows[name], getattr(parts, name).rows) for name in rows):
+        rows = self.split_rows() if self.split_file.exists() else None
+        if rows is not None and not all(torch.equal(rows[name], getattr(parts, name).rows) for name in PARTS):
             raise ValueError(f"{self.path} was begun with another split than its recipe makes now.")
 
     def facts(self) -> dict[str, Any]:
         """What `record_facts` wrote; empty before that."""
         if not self.facts_file.is_file():
             return {}
-        return read_sealed(self.facts_file, RUN_FORMAT, what="what a run was begun with")
+        return read_sealed(self.facts_file, RUN_FORMAT, what="what a run was begun with", shape=FACTS)
 
     def record_facts(self, facts: Mapping[str, Any]) -> None:
         write_sealed(self.facts_file, {"format": RUN_FORMAT, "versions": versions(), **facts})
@@ -128,7 +130,10 @@ class Run:
         save_checkpoint(self.split_file, dict(rows), {})
 
     def split_rows(self) -> dict[str, Tensor]:
-        return load_checkpoint(self.split_file).tensors
+        found = load_checkpoint(self.split_file).tensors
+        if found.keys() != set(PARTS):
+            raise ValueError(f"{self.split_file} is not a run's split: it must hold {', '.join(PARTS)}.")
+        return found
 
     def metrics(self) -> list[dict[str, Any]]:
         return self._lines(self.metrics_file, EPOCH)
@@ -180,13 +185,12 @@ class Run:
 
     def last(self, told: Callable[[str], object] = lambda line: None) -> Checkpoint | None:
         """The newest checkpoint that is whole; `told` hears of those that are not."""
-        damaged: list[str] = []
-        for path in reversed(self.steps()):
+        steps = self.steps()
+        for number, path in enumerate(reversed(steps), start=1):
             try:
                 return load_checkpoint(path)
             except ValueError as error:
-                damaged.append(str(error))
+                if number == len(steps):
+                    raise ValueError(f"{self.path} has no checkpoint that can be read: {error}") from None
                 told(f"{error} The one before it is used.")
-        if damaged:
-            raise ValueError(f"{self.path} has no checkpoint that can be read: {damaged[0]}")
         return None

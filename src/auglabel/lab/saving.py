@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 
@@ -9,8 +10,16 @@ import torch
 from accelerate.utils import gather_object
 from torch import Tensor
 
+from auglabel.checks import shown
 from auglabel.lab.checkpoint import Checkpoint, require_fitting
 from auglabel.lab.fit import State, Trainer
+from auglabel.sealed import unlike
+
+FACTS = {  # of a checkpoint
+    **{"epoch": int, "batch": int, "loss": math.inf, "images": int, "best": math.inf},
+    **{"training": float, "calibrating": float, "processes": int, "scaler?": {...: math.inf}},
+}
+RANK = {"loss": math.inf, "images": int}  # of each, where there are several
 
 
 def checkpoint_of(trainer: Trainer) -> Checkpoint:
@@ -38,6 +47,14 @@ def checkpoint_of(trainer: Trainer) -> Checkpoint:
 def restore(trainer: Trainer, checkpoint: Checkpoint, where: str) -> None:
     """Make `trainer` what it was when `checkpoint`, out of the file `where`, was made."""
     tensors, facts = checkpoint.tensors, dict(checkpoint.facts)
+    ranks = {name: facts.pop(name) for name in list(facts) if name.startswith("rank")}
+    strange = sorted(facts.keys() - {name.rstrip("?") for name in FACTS})
+    wrong = unlike(facts, FACTS) or (f"it has {shown(strange[0])}" if strange else "")
+    several = not wrong and facts["processes"] == trainer.world > 1
+    if several:
+        wrong = unlike(ranks, {f"rank{trainer.rank}": RANK})
+    if wrong:
+        raise ValueError(f"{where}: the last checkpoint is of another version: {wrong}.")
     processes, scaler = facts.pop("processes"), facts.pop("scaler", None)
     if processes != trainer.world and facts["batch"]:
         raise ValueError(
@@ -48,20 +65,21 @@ def restore(trainer: Trainer, checkpoint: Checkpoint, where: str) -> None:
     modules |= {} if trainer.average is None else {"average": trainer.average}
     for part, module in modules.items():
         values = part_of(tensors, part)
-        require_fitting(module, values, where)
+        require_fitting(module.state_dict(), values, where)
         module.load_state_dict(values)
     if scaler is not None and trainer.accelerator.scaler is not None:
         trainer.accelerator.scaler.load_state_dict(scaler)
     momenta = part_of(tensors, "momentum")
+    require_fitting({n: p for n, p in trainer.plain.named_parameters() if n in momenta}, momenta, where)
     for name, parameter in trainer.plain.named_parameters():
         if name in momenta:
             momentum = torch.empty_like(parameter).copy_(momenta[name])  # with the parameter's strides
             trainer.optimizer.state[parameter]["momentum_buffer"] = momentum
-    ranks = {name: facts.pop(name) for name in list(facts) if name.startswith("rank")}
     trainer.state = State(**facts)
-    if processes == trainer.world > 1:
+    if several:
         trainer.state = replace(trainer.state, **ranks[f"rank{trainer.rank}"])
         own = part_of(tensors, f"rank{trainer.rank}")
+        require_fitting(trainer.statistics(), own, where)
         for name, buffer in trainer.statistics().items():
             buffer.copy_(own[name])
 

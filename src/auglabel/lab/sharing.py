@@ -120,7 +120,7 @@ def load_shared(folder: Path) -> Shared:
     except Exception as error:  # options of any kind
         told = shown(str(error).split("\n")[0], 500)
         raise ValueError(f"{folder / 'config.json'} does not fit: {told}.") from None
-    require_fitting(outline, weights, str(folder / "model.safetensors"))
+    require_fitting(outline.state_dict(), weights, str(folder / "model.safetensors"))
     model = MODELS[name](**given, **options)
     model.load_state_dict(weights)
     labels = folder / "labels.json"

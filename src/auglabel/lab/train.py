@@ -16,7 +16,7 @@ from typing import Any, Literal
 import torch
 import torch.distributed as dist
 
-from auglabel.checks import require_number, require_whole
+from auglabel.checks import require_number, require_whole, shown
 from auglabel.data.source import DataSet
 from auglabel.data.split import Parts
 from auglabel.lab.build import data_for
@@ -25,7 +25,7 @@ from auglabel.lab.fit import LOOK, Diverged, Trainer
 from auglabel.lab.memory import keep_memory
 from auglabel.lab.progress import Progress
 from auglabel.lab.recipe import Recipe, flat
-from auglabel.lab.rundir import Run
+from auglabel.lab.rundir import PARTS, Run
 from auglabel.lab.saving import checkpoint_of, restore
 from auglabel.lab.trackers import require_trackers, trackers_for
 from auglabel.tablefile import save_table
@@ -72,6 +72,7 @@ def train(recipe: Recipe, out: Path, how: How) -> Run:
         trainer = Trainer(recipe, data, parts, device=how.device, workers=how.workers)
         if first:
             stack.enter_context(run.locked())
+            run.require_free(recipe, how.resume)  # again: another process may have been here since
             run.begin(recipe)
             _record(run, recipe, data, parts, trainer)
         trainer.accelerator.wait_for_everyone()
@@ -100,8 +101,8 @@ def _others_may_end(run: Run) -> Iterator[None]:
         if not (isinstance(error, dist.DistError) or "gloo" in words or "by peer" in words):
             raise
         raise OSError(
-            f"another process of this run has ended; what was saved is in {run.checkpoints}, and --resume "
-            "goes on with it."
+            f"another process of this run has ended ({shown(words)}); what was saved is in "
+            f"{run.checkpoints}, and --resume goes on with it."
         ) from None
 
 
@@ -179,7 +180,7 @@ def _record(run: Run, recipe: Recipe, data: DataSet, parts: Parts, trainer: Trai
     if run.facts_file.exists():
         run.require_data(data, parts)
         return
-    run.record_split({name: getattr(parts, name).rows for name in ("train", "validation", "test")})
+    run.record_split({name: getattr(parts, name).rows for name in PARTS})
     run.record_facts(facts_of(recipe, data, parts, trainer))
 
 
@@ -194,7 +195,7 @@ def facts_of(recipe: Recipe, data: DataSet, parts: Parts, trainer: Trainer) -> d
             "notes": list(data.notes),
             "mean": list(data.mean),
             "std": list(data.std),
-            "images": {name: len(getattr(parts, name)) for name in ("train", "validation", "test")},
+            "images": {name: len(getattr(parts, name)) for name in PARTS},
         },
         "parameters": sum(p.numel() for p in trainer.plain.parameters()),
         "measured": "averaged weights" if trainer.average is not None else "weights",

@@ -12,7 +12,8 @@ import yaml
 from auglabel.checks import shown
 
 SEAL = "# checksum "
-SEALED = re.compile(rf"^{SEAL}([0-9a-f]{{32}})\s*\Z", re.M)  # as the last line alone: others may speak of one
+FIRST = re.compile(rf"\A{SEAL}([0-9a-f]{{32}})\n")  # so that a file cut short still has it
+LAST = re.compile(rf"^{SEAL}([0-9a-f]{{32}})\s*\Z", re.M)  # where runs of 0.1 have it
 LARGEST = 2**17  # bytes
 MOST = 20_000  # values, where one that is named (&a) counts as often as it is used (*a)
 
@@ -32,12 +33,12 @@ class Lines:
 
 
 def sealed_text(text: str) -> str:
-    """With its checksum as the last line, a comment."""
-    return f"{text}{SEAL}{_checksum(text)}\n"
+    """With its checksum as the first line, a comment."""
+    return f"{SEAL}{_checksum(text)}\n{text}"
 
 
 def read_yaml(path: Path) -> tuple[Lines, dict[str, Any]]:
-    """Where each key stands, and what it holds; a checksum at the end, if there is one, must fit."""
+    """Where each key stands, and what it holds; a checksum, if there is one, must fit."""
     try:
         if path.stat().st_size > LARGEST:
             raise ValueError(f"{path} has more than {LARGEST:,} bytes, which no recipe has.")
@@ -46,8 +47,8 @@ def read_yaml(path: Path) -> tuple[Lines, dict[str, Any]]:
         raise ValueError(f"{path} is not a text file: {error.reason} at byte {error.start}.") from None
     except FileNotFoundError:
         raise FileNotFoundError(f"there is no file {path}.") from None
-    seal = SEALED.search(text)
-    if seal is not None and seal[1] != _checksum(text[: seal.start()]):
+    seal = FIRST.search(text) or LAST.search(text)
+    if seal is not None and seal[1] != _checksum(text[: seal.start()] + text[seal.end() :]):
         raise ValueError(
             f"{path} is damaged: its checksum does not fit its content; remove that line if you changed it "
             "yourself."

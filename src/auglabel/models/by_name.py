@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import functools
 import importlib
 import os
 import sys
@@ -100,7 +99,7 @@ def _published(package: str, name: str) -> Callable[..., nn.Module]:
     # timm's names may have weights after a dot, or name a hub before a colon.
     if ":" not in name and name.split(".")[0] not in models.list_models():
         raise ValueError(f'{package} has no model "{shown(name)}".{_hint(name, models.list_models())}')
-    return functools.partial(_timm if package == "timm" else _torchvision, models, name)
+    return _timm(models, name) if package == "timm" else _torchvision(models, name)
 
 
 def _library(package: str) -> ModuleType:
@@ -118,43 +117,49 @@ def _library(package: str) -> ModuleType:
         ) from error
 
 
-def _timm(
-    timm: Any,
-    name: str,
-    num_classes: int,
-    mean: Sequence[float] | None = None,
-    std: Sequence[float] | None = None,
-    pretrained: bool = False,
-    **options: Any,
-) -> nn.Module:
-    """`mean` and `std` are those the weights were published with if None."""
-    if mean is not None:
-        options.setdefault("in_chans", len(mean))
-    net = timm.create_model(name, pretrained=pretrained, num_classes=num_classes, **options)
-    mean = net.pretrained_cfg["mean"] if mean is None else mean
-    std = net.pretrained_cfg["std"] if std is None else std
-    return Normalized(mean, std, net)
+def _timm(timm: Any, name: str) -> Callable[..., nn.Module]:
+    def build(
+        num_classes: int,
+        mean: Sequence[float] | None = None,
+        std: Sequence[float] | None = None,
+        pretrained: bool = False,
+        **options: Any,
+    ) -> nn.Module:
+        """`mean` and `std` are those the weights were published with if None."""
+        if mean is not None:
+            options.setdefault("in_chans", len(mean))
+        net = timm.create_model(name, pretrained=pretrained, num_classes=num_classes, **options)
+        mean = net.pretrained_cfg["mean"] if mean is None else mean
+        std = net.pretrained_cfg["std"] if std is None else std
+        return Normalized(mean, std, net)
+
+    return build
 
 
-def _torchvision(
-    models: Any,
-    name: str,
-    num_classes: int,
-    mean: Sequence[float] = IMAGENET[0],
-    std: Sequence[float] = IMAGENET[1],
-    pretrained: bool = False,
-    **options: Any,
-) -> nn.Module:
-    """Pretrained weights are taken where their shape fits: with other classes the last layer starts anew."""
-    if len(mean) != 3:
-        raise ValueError(f"torchvision's networks take 3 channels, but mean has {len(mean)}: see timm:NAME.")
-    net: nn.Module = models.get_model(name, weights=None, num_classes=num_classes, **options)
-    if pretrained:
-        own = net.state_dict()
-        found = models.get_model_weights(name).DEFAULT.get_state_dict(progress=False, check_hash=True)
-        fitting = {key: value for key, value in found.items() if key in own and value.shape == own[key].shape}
-        net.load_state_dict(fitting, strict=False)
-    return Normalized(mean, std, net)
+def _torchvision(models: Any, name: str) -> Callable[..., nn.Module]:
+    def build(
+        num_classes: int,
+        mean: Sequence[float] = IMAGENET[0],
+        std: Sequence[float] = IMAGENET[1],
+        pretrained: bool = False,
+        **options: Any,
+    ) -> nn.Module:
+        """Pretrained weights are taken where their shape fits: for other classes the last layer is new."""
+        if len(mean) != 3:
+            raise ValueError(
+                f"torchvision's networks take 3 channels, but mean has {len(mean)}: see timm:NAME."
+            )
+        net: nn.Module = models.get_model(name, weights=None, num_classes=num_classes, **options)
+        if pretrained:
+            own, weights = net.state_dict(), models.get_model_weights(name).DEFAULT
+            found = weights.get_state_dict(progress=False, check_hash=True)
+            fits = {
+                key: value for key, value in found.items() if key in own and value.shape == own[key].shape
+            }
+            net.load_state_dict(fits, strict=False)
+        return Normalized(mean, std, net)
+
+    return build
 
 
 def _hint(name: str, names: Iterable[str]) -> str:
