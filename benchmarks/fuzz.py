@@ -1,6 +1,6 @@
 """Hand every reader damaged and hostile files, and see that each is read or refused in one sentence.
 
-The inputs are those of `hostile.py`, the same for the same `--seed`. Each is read in a worker process that
+The inputs are those of `hostile`, the same for the same `--seed`. Each is read in a worker process that
 may take SECONDS, and GIGABYTE of memory beyond what it started with. An input is read, or refused: an error
 that the command line catches, whose message is one line that ends like a sentence and names the file.
 Anything else is a defect: another error, a crash, a hang, more memory, a command, a file written.
@@ -32,7 +32,8 @@ from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from hostile import CANARY, READERS, Files, Reader, write
+from hostile.readers import READERS
+from hostile.spoil import CANARY, Files, Reader, write
 
 GIGABYTE = 2**30  # bytes beyond the worker's start that an input may take
 SECONDS = 10.0  # of computing; what waits for something else may take PATIENCE

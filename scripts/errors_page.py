@@ -59,6 +59,7 @@ class Sentence:
     text: str  # with GAP for what differs
     shown: str
     modules: set[str] = field(default_factory=set)
+    places: set[tuple[str, int]] = field(default_factory=set)  # module and line, where it is said
 
     @property
     def pattern(self) -> re.Pattern[str]:
@@ -74,9 +75,11 @@ def sentences() -> list[Sentence]:
     about, found = load(), dict[str, Sentence]()
     for path in sorted(SOURCE.rglob("*.py")):
         module = path.relative_to(SOURCE).with_suffix("").as_posix()
-        for text, shown in of_module(ast.parse(path.read_text(encoding="utf-8"))):
+        for text, shown, place in of_module(ast.parse(path.read_text(encoding="utf-8"))):
             if is_one(text) and reached(module, text, about["python"]):
-                found.setdefault(text, Sentence(text, shown)).modules.add(module)
+                sentence = found.setdefault(text, Sentence(text, shown))
+                sentence.modules.add(module)
+                sentence.places.add((module, place))
     return list(found.values())
 
 
@@ -104,7 +107,8 @@ def starts(text: str, beginnings: list[str]) -> str | None:
     return next((each for each in beginnings if plain.startswith(each)), None)
 
 
-def of_module(tree: ast.Module) -> Iterator[tuple[str, str]]:
+def of_module(tree: ast.Module) -> Iterator[tuple[str, str, int]]:
+    """Each sentence with gaps, as it is shown, and the line where it is said."""
     known = {
         target.id: node.value.value
         for node in tree.body
@@ -115,15 +119,17 @@ def of_module(tree: ast.Module) -> Iterator[tuple[str, str]]:
     for function in (node for node in tree.body if isinstance(node, ast.FunctionDef)):
         if function.name == "explained":  # what another package complains of, in our words
             returns = [node for node in ast.walk(function) if isinstance(node, ast.Return)]
-            yield from (written(node.value, known) for node in returns if node.value is not None)
+            yield from (
+                (*written(node.value, known), node.lineno) for node in returns if node.value is not None
+            )
     raised = {node.exc for node in ast.walk(tree) if isinstance(node, ast.Raise)}
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args]
     for call in sorted(calls, key=lambda node: node.lineno):
         name = last_name(call.func)
         if (call in raised and name not in NEVER) or name in SAYING:
-            yield written(call.args[0], known)
+            yield *written(call.args[0], known), call.lineno
         elif name == "locked" and len(call.args) == 2:
-            yield written(call.args[1], known)
+            yield *written(call.args[1], known), call.lineno
 
 
 def written(text: ast.expr, known: Mapping[str, str]) -> tuple[str, str]:

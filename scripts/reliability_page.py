@@ -99,10 +99,13 @@ def of_faults(faults: list[Line]) -> str:
         f"| {line['longest']:.1f} s |"
         for line in faults
     ]
+    late = sum(line.get("late", 0) for line in faults)
     after = (
-        "\nSurvived: the command, called again, ends with the bits of a run that was left alone, and one\n"
-        "sentence was said where one is due. Longest: until a command that was hit, or called again, had\n"
-        "ended, training included."
+        "\nTried: the fault hit: a process was at work and was killed, or could not go on, or read the damaged\n"
+        f"file. {late} more came after the process had ended, and do not count. Survived: the command, called\n"
+        "again, ends with the bits of a run that was left alone, and one sentence was said where one is due. A\n"
+        "report is not called again: the page before was still there, or the new one was whole. Longest: until\n"
+        "a command that was hit, or called again, had ended, training included."
     )
     return "\n".join(["| Fault | tried | survived | lost | longest |", f"|{' --- |' * 5}", *rows, after])
 

@@ -858,7 +858,7 @@ def test_every_remark_belongs_to_a_sentence():
     raised = [
         text
         for path in SCRIPT.SOURCE.rglob("*.py")
-        for text, _ in SCRIPT.of_module(ast.parse(path.read_text(encoding="utf-8")))
+        for text, _, _ in SCRIPT.of_module(ast.parse(path.read_text(encoding="utf-8")))
     ]
     for key in about["python"]["sentences"]:
         assert any(SCRIPT.starts(text, [key]) for text in raised), key

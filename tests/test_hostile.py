@@ -180,7 +180,7 @@ def test_a_shared_folder_imports_no_module_that_it_names(tmp_path, monkeypatch, 
     reader = next(reader for reader in fuzz.READERS if reader.name == "shared model")
     files = reader.valid()[0]
     config = json.loads(files["config.json"]) | {"model": {"name": name}}
-    importlib.import_module("hostile").write(
+    importlib.import_module("hostile.spoil").write(
         files | {"config.json": json.dumps(config).encode()}, tmp_path / "s"
     )
     with pytest.raises(ValueError, match="which is not one of ours"):
@@ -200,7 +200,7 @@ def test_names_with_html_in_them_stay_text_in_the_page_and_on_the_card(tmp_path,
 
 
 def test_folders_may_hold_links_pipes_and_devices_without_harm(tmp_path, fuzz):
-    picture = importlib.import_module("hostile").pictures()[0][1]
+    picture = importlib.import_module("hostile.images").pictures()[0][1]
     for name in "ab":
         (tmp_path / "set" / name).mkdir(parents=True)
         (tmp_path / "set" / name / "1.png").write_bytes(picture)
@@ -212,7 +212,7 @@ def test_folders_may_hold_links_pipes_and_devices_without_harm(tmp_path, fuzz):
 
 
 def test_an_image_file_of_a_terabyte_is_not_read(tmp_path, fuzz):
-    picture = importlib.import_module("hostile").pictures()[0][1]
+    picture = importlib.import_module("hostile.images").pictures()[0][1]
     for name in "ab":
         (tmp_path / "set" / name).mkdir(parents=True)
         (tmp_path / "set" / name / "1.png").write_bytes(picture)

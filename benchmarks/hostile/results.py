@@ -1,0 +1,48 @@
+"""Results of sweeps."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from typing import Any
+
+from auglabel.lab.draft import read_recipe
+from auglabel.lab.grid import Point
+from auglabel.lab.job import FORMAT as RESULT
+from auglabel.lab.job import KEPT, Job, Results
+from auglabel.lab.paper.readings import reading
+from auglabel.lab.summary import summary_of
+from hostile.spoil import Files, as_json
+
+
+@functools.cache
+def a_job() -> Job:
+    recipe = read_recipe("embedded", ["--regime=randaug_autolabel", "--epochs=2", "--m_max=2", "--alpha=0.1"])
+    return Job("one", recipe, ("--on=clean --resamples=0",))
+
+
+def a_result() -> dict[str, Any]:
+    job = a_job()
+    columns = ["on", "severity", "count", *KEPT, *(f"scaled_{name}" for name in KEPT)]
+    rows = [["clean", None, 10, *([0.5] * (len(columns) - 3))]]
+    evaluation = {"words": job.measured[0], "columns": columns, "rows": rows}
+    return {
+        **{"format": RESULT, "name": job.name, "digest": job.digest, "recipe": job.plain, "seed": 0},
+        **{"measured": list(job.measured), "seconds": {"training": 5.0, "measuring": 3.0}},
+        **{"validation": {"nll": 1.0, "accuracy": 0.5, "ece": 0.1}, "labels": {"rotate": [1.0, 0.9]}},
+        **{"evaluations": [evaluation], "views": {"rotate": {"accuracy": [0.9, 0.8], "count": [3, 3]}}},
+    }
+
+
+def result_files() -> list[Files]:
+    return [{f"{a_job().stem}.json": as_json(a_result())}]
+
+
+def read_result(place: Path) -> object:
+    """As sweeps and the paper's tables do."""
+    results = Results(place, place)
+    result = results.read(a_job())
+    assert result is not None
+    for metric in ("ece", "gap", "ece T", "cece", "label_fall", "view_fall:rotate"):
+        reading(result, metric)
+    return summary_of([(Point("one", {}), [a_job()])], results, ["clean"])
