@@ -101,11 +101,12 @@ def of_faults(faults: list[Line]) -> str:
     ]
     late = sum(line.get("late", 0) for line in faults)
     after = (
-        "\nTried: the fault hit: a process was at work and was killed, or could not go on, or read the damaged\n"
-        f"file. {late} more came after the process had ended, and do not count. Survived: the command, called\n"
-        "again, ends with the bits of a run that was left alone, and one sentence was said where one is due. A\n"
-        "report is not called again: the page before was still there, or the new one was whole. Longest: until\n"
-        "a command that was hit, or called again, had ended, training included."
+        "\nTried: the fault hit, that is, a process was at work and was killed, or could not go on, or\n"
+        f"read the damaged file. {late} more came after the process had ended, and do not count. Survived:\n"
+        "the command, called again, ends with the bits of a run that was left alone, and one sentence was\n"
+        "said where one is due. A report is not called again: the page before was still there, or the new\n"
+        "one was whole. Longest: until a command that was hit, or called again, had ended, training\n"
+        "included."
     )
     return "\n".join(["| Fault | tried | survived | lost | longest |", f"|{' --- |' * 5}", *rows, after])
 

@@ -205,6 +205,7 @@ def test_a_checkpoint_that_is_sound_but_strange_gets_a_sentence(
     assert train(out, "--resume", epochs=3) == 1
     said = capsys.readouterr().err
     assert complaint in said
+    assert ("the last checkpoint is of another version: " in said) == (part == "facts")
     assert said.count("\n") == 1
 
 
