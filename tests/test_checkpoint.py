@@ -44,6 +44,16 @@ def test_loading_leaves_nothing_behind(tmp_path):
     assert sys.getallocatedblocks() - before < 200  # a leak of one object per tensor would leave 400
 
 
+@pytest.mark.parametrize("load", [load_checkpoint, load_weights])
+def test_a_large_file_is_refused_by_its_header(load, tmp_path, monkeypatch):
+    path = tmp_path / "large.safetensors"
+    with path.open("wb") as file:
+        file.truncate(2**40)  # takes no room on the disk
+    monkeypatch.setattr(Path, "read_bytes", lambda path: pytest.fail("all of it is read"))
+    with pytest.raises(ValueError, match=r"large\.safetensors is"):
+        load(path)
+
+
 def test_tied_weights_can_be_saved(tmp_path):
     weight = torch.randn(3)
     save_checkpoint(tmp_path / "a", {"one": weight, "two": weight, "part": weight[:2]}, {})
@@ -133,10 +143,11 @@ def test_what_the_disk_does_not_hand_over_is_not_called_damaged(load, tmp_path, 
     with pytest.raises(OSError, match=r"cannot be read: Is a directory\."):
         load(tmp_path)
 
-    def refused(self):
+    def refused(self, *mode):
         raise PermissionError(errno.EACCES, "Permission denied")
 
-    monkeypatch.setattr(Path, "read_bytes", refused)
+    (tmp_path / "a.safetensors").touch()
+    monkeypatch.setattr(Path, "open", refused)
     with pytest.raises(OSError, match=r"a\.safetensors cannot be read: Permission denied\."):
         load(tmp_path / "a.safetensors")
 
@@ -152,7 +163,7 @@ def test_a_lack_of_memory_is_not_called_damage(load, saved, monkeypatch):
 
 
 def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"no file .*none"):
+    with pytest.raises(FileNotFoundError, match=r"no checkpoint .*none"):
         load_checkpoint(tmp_path / "none")
     with pytest.raises(FileNotFoundError, match=r"no file .*none"):
         load_weights(tmp_path / "none")

@@ -40,8 +40,8 @@ def place(tmp_path, monkeypatch):
 def names():
     return [
         *("CIFAR, python", "CIFAR, binary", "CIFAR, packed", "npz", "image folder", "image tar", "recipe"),
-        *("checkpoint", "weights", "corrupted copies", "label table", "audit", "run, report", "run, inspect"),
-        *("result", "shared model"),
+        *("checkpoint", "weights", "corrupted copies", "label table", "audit", "run, report", "run, resume"),
+        *("run, inspect", "result", "shared model"),
     ]
 
 

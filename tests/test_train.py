@@ -18,6 +18,7 @@ import pytest
 import torch
 
 from auglabel import RandAug, cli
+from auglabel.lab import launch
 from auglabel.lab.checkpoint import load_checkpoint, save_checkpoint
 from auglabel.lab.draft import read_recipe
 from auglabel.lab.rundir import TIMES, Run
@@ -189,6 +190,11 @@ def test_a_damaged_last_checkpoint_is_passed_over_for_the_one_before(whole, tmp_
         ("facts", {"epoch": "two"}, "epoch must be a whole number, but str 'two' came"),
         ("facts", {"processes": None}, "processes must be a whole number, but NoneType None came"),
         ("facts", {"colour": 1}, "it has colour"),
+        ("facts", {"batch": -4}, "batch cannot be -4"),
+        ("facts", {"batch": 1000}, "batch cannot be 1000"),
+        ("facts", {"batch": 2, "images": 0}, "images cannot be 0"),
+        ("facts", {"epoch": 10**6}, "epoch cannot be 1000000"),
+        ("facts", {"processes": 0}, "processes cannot be 0"),
         ("tensors", {"momentum.head.weight": torch.zeros(3)}, "are of another network: 0 missing"),
         ("tensors", {"momentum.tail": torch.zeros(3)}, "1 unknown (tail)"),
     ],
@@ -523,3 +529,29 @@ def test_a_port_in_use_is_one_sentence(tmp_path):
     met = rf"auglabel: the training processes could not meet at 127.0.0.1 port {port}: .*\n\Z"
     assert re.search(met, done.stderr), done.stderr
     assert "Traceback" not in done.stderr
+
+
+class Ended:
+    """A process that ended with this code."""
+
+    def __init__(self, code):
+        self.returncode = code
+
+    def poll(self):
+        return self.returncode
+
+
+@pytest.mark.parametrize(
+    ("codes", "complaint"), [((-9, 1), "0 of 2"), ((1, -9), "1 of 2"), ((0, -9), "1 of 2")]
+)
+def test_a_killed_rank_is_named_also_when_all_have_ended_by_then(codes, complaint, monkeypatch):
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    with pytest.raises(OSError, match=rf"process {complaint} was killed \(SIGKILL\)\."):
+        launch._wait([Ended(code) for code in codes])
+
+
+def test_ranks_that_end_by_themselves_give_their_code(monkeypatch):
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    assert launch._wait([Ended(0), Ended(0)]) == 0
+    assert launch._wait([Ended(0), Ended(1)]) == 1
+    assert launch._wait([Ended(130), Ended(130)]) == 130

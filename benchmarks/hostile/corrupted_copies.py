@@ -12,6 +12,7 @@ import torch
 
 from auglabel.data.corrupted import FORMAT as COPIES
 from auglabel.data.corrupted import corrupted
+from auglabel.data.download import md5
 from hostile.arrays import npy_of, npy_with, npz_of, some_arrays, spoil_npy
 from hostile.images import pictures, spoil_picture
 from hostile.pickles import Runs
@@ -26,7 +27,9 @@ def copies() -> list[Files]:
     good = pictures()[0][1]
     tree = {f"fog/{s}/{name}/1.png": good for s in range(1, 6) for name in "ab"}
     made = {"about.json": as_json(about)}
-    return [files, {**files, **made}, tree, {**tree, **made}]
+    sums = {name.removesuffix(".npy"): md5([content]) for name, content in files.items()}
+    sealed = {"about.json": as_json({**about, "md5": sums})}
+    return [files, {**files, **made}, {**files, **sealed}, tree, {**tree, **made}]
 
 
 def spoil_copies(draw: Draw, files: Files) -> Files:
@@ -69,7 +72,11 @@ def copies_cases() -> dict[str, Callable[[], Files]]:
         }.items():
             cases[f"{name}: {kind}"] = functools.partial(dict, {**arrays, f"{name}.npy": content})
     about = {"format": COPIES, "types": ["fog"], "classes": ["a", "b"], "shape": [3, 8, 8], "images": 2}
-    tree = copies()[3]
+    tree = copies()[-1]
+    told = {"fog": "0\n\x1b[31mauglabel: all is well.\n" * 1000}
+    cases["a checksum of many lines"] = functools.partial(
+        dict, {**arrays, "about.json": as_json({**about, "md5": told})}
+    )
     odd = {
         "a huge shape": [3, 2**31, 2**31],
         "a shape below zero": [3, -8, -8],

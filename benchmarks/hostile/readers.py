@@ -18,8 +18,8 @@ from auglabel.tablefile import FORMAT, load_table
 from hostile.archives import tar_cases, tar_of
 from hostile.arrays import npz_cases, npz_of, some_arrays, spoil_npz
 from hostile.cifar import binary_cases, binary_files, packed, python_cases, read_cifar, spoil_packed
+from hostile.corrupted_copies import copies, copies_cases, read_copies, spoil_copies
 from hostile.images import picture_cases, picture_files, spoil_picture_tar, spoil_pictures
-from hostile.of_copies import copies, copies_cases, read_copies, spoil_copies
 from hostile.pickles import python2_batch, python_batch, python_files, spoil_pickle
 from hostile.recipes import RECIPES, recipe_cases, spoil_recipe
 from hostile.results import a_job, a_result, read_result, result_files

@@ -137,13 +137,14 @@ def spoil_begun(draw: Draw, files: Files) -> Files:
 
 
 def read_resumed(place: Path) -> object:
-    """As `auglabel train --resume` does, up to the first step; nothing is written."""
+    """As `auglabel train --resume` does, with the first step; nothing is written."""
     _, trainer, data, parts = a_begun_run()
     run = Run(place)
     run.require_free(trainer.recipe, resume=True)
     run.require_data(data, parts)
     if (last := run.last()) is not None:
         restore(trainer, last, str(run.checkpoints))
+        next(trainer.epoch(lambda step: False), None)
     return run.metrics(), read_lines(run.tables_file)
 
 

@@ -158,8 +158,8 @@ class Arrays(Corrupted):
             made = ours.get(name)
             if made is not None and self._md5(name) != made:
                 raise ValueError(
-                    f"{self.where / name}.npy is damaged: MD5 {made} was expected, but {self._md5(name)} "
-                    "came. auglabel corrupt, called as before, makes it again."
+                    f"{self.where / name}.npy is damaged: MD5 {shown(made)} was expected, but "
+                    f"{self._md5(name)} came. auglabel corrupt, called as before, makes it again."
                 )
         kind = self.where.resolve().name
         official = CHECKSUMS.get(kind, {}) if self.about is None else {}

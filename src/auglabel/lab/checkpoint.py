@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load, save_file
 from torch import Tensor
 
@@ -56,6 +56,8 @@ def load_checkpoint(path: Path) -> Checkpoint:
 
     A ValueError says that it is damaged, an OSError that the disk does not hand it over.
     """
+    if not path.exists():
+        raise FileNotFoundError(f"there is no checkpoint {path}.")
     try:
         tensors, about = _read(path)
         if about.get("format") != FORMAT:
@@ -82,17 +84,21 @@ def load_checkpoint(path: Path) -> Checkpoint:
 def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     """The tensors of a safetensors file, and what it says of itself.
 
-    It is read at once: of every tensor that safetensors' own `safe_open` hands over, some bytes stay.
+    `safe_open` sees that the header fits the file before all of it is read, but does not hand the tensors
+    over: of each that it does, some bytes stay for good.
     """
     try:
+        with path.open("rb"):  # for which safetensors has no words of its own
+            pass
+        with safe_open(path, "pt"):
+            pass
         content = path.read_bytes()
+        tensors = load(content)
+        header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
     except FileNotFoundError:
         raise FileNotFoundError(f"there is no file {path}.") from None
     except OSError as error:
-        raise OSError(f"{path} cannot be read: {error.strerror}.") from None
-    try:
-        tensors = load(content)
-        header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+        raise OSError(f"{path} cannot be read: {error.strerror or _short(error)}.") from None
     except (SafetensorError, KeyError, AssertionError, ValueError, RuntimeError) as error:
         if isinstance(error, RuntimeError) and "memory" in str(error):
             raise  # a lack of it is no damage, though torch has no error of its own for it

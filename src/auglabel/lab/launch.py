@@ -41,19 +41,23 @@ def launch(words: Sequence[str], processes: int, port: int | None) -> int:
 
 
 def _wait(ranks: Sequence[subprocess.Popen[bytes]]) -> int:
-    while any(rank.poll() is None for rank in ranks):
-        failed = [rank for rank in ranks if rank.poll() not in (None, 0, STOPPED)]
-        if failed:
-            time.sleep(1)  # the others may be about to say why
-            for rank in ranks:
-                if rank.poll() is None:
-                    rank.terminate()
-            code = failed[0].returncode
-            if code < 0:
-                number = ranks.index(failed[0])
-                raise OSError(f"process {number} of {len(ranks)} was killed ({signal.Signals(-code).name}).")
-            return code
+    """Until all have ended, or one has failed; the others are then ended as well."""
+
+    def failed() -> list[subprocess.Popen[bytes]]:
+        return [rank for rank in ranks if rank.poll() not in (None, 0, STOPPED)]
+
+    while not failed() and any(rank.poll() is None for rank in ranks):
         time.sleep(0.1)
+    if failed():
+        time.sleep(1)  # the others may be about to say why
+    for number, rank in enumerate(ranks):
+        if (code := rank.poll() or 0) < 0:
+            raise OSError(f"process {number} of {len(ranks)} was killed ({signal.Signals(-code).name}).")
+    if failed():
+        for rank in ranks:
+            if rank.poll() is None:
+                rank.terminate()
+        return failed()[0].returncode
     return max((rank.returncode for rank in ranks), key=abs)
 
 

@@ -38,6 +38,7 @@ def preview_recipe(name: str | None, words: Sequence[str], out: str | None) -> P
         require_fitting(model.state_dict(), weights, str(run.path))
         model.load_state_dict(weights)
         if run.tables_file.exists():
+            run.facts()  # its version is that of the tables
             _, learned = read_history(run.tables_file)[-1]
     sheet = sheet_of(recipe, data, parts, model, learned)
     return _write(sheet, Path(out) if out else run.path / "preview.png" if run else Path("preview.png"))
@@ -76,6 +77,7 @@ def inspect_run(run: Run, out: str | None, console: Console) -> Path:
         raise FileNotFoundError(f"{run.path} is not a run: it has no recipe.yaml.")
     if not run.tables_file.exists():
         raise ValueError(f"{run.path} has no table yet: its labels do not learn, or no epoch is done.")
+    run.facts()  # its version is that of the tables
     history = read_history(run.tables_file)
     epoch, last = history[-1]
     table = [value for row in last.values() for value in row]

@@ -138,8 +138,8 @@ class Run:
     def metrics(self) -> list[dict[str, Any]]:
         return self._lines(self.metrics_file, EPOCH)
 
-    @staticmethod
-    def _lines(path: Path, shape: Mapping[str, Any]) -> list[dict[str, Any]]:
+    def _lines(self, path: Path, shape: Mapping[str, Any]) -> list[dict[str, Any]]:
+        self.facts()  # its version is that of the lines
         lines = read_lines(path)
         for number, line in enumerate(lines, start=1):
             if wrong := unlike(line, shape):

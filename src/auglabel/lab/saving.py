@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, replace
+from typing import Any
 
 import torch
 from accelerate.utils import gather_object
@@ -48,19 +49,8 @@ def restore(trainer: Trainer, checkpoint: Checkpoint, where: str) -> None:
     """Make `trainer` what it was when `checkpoint`, out of the file `where`, was made."""
     tensors, facts = checkpoint.tensors, dict(checkpoint.facts)
     ranks = {name: facts.pop(name) for name in list(facts) if name.startswith("rank")}
-    strange = sorted(facts.keys() - {name.rstrip("?") for name in FACTS})
-    wrong = unlike(facts, FACTS) or (f"it has {shown(strange[0])}" if strange else "")
-    several = not wrong and facts["processes"] == trainer.world > 1
-    if several:
-        wrong = unlike(ranks, {f"rank{trainer.rank}": RANK})
-    if wrong:
-        raise ValueError(f"{where}: the last checkpoint is of another version: {wrong}.")
+    _require_facts(facts, ranks, trainer, where)
     processes, scaler = facts.pop("processes"), facts.pop("scaler", None)
-    if processes != trainer.world and facts["batch"]:
-        raise ValueError(
-            f"{where}: the last checkpoint was saved inside an epoch by {processes} processes, and only as "
-            f"many can go on from it, but there are {trainer.world}."
-        )
     modules = {"model": trainer.plain, "policy": trainer.policy, "pool": trainer.pool}
     modules |= {} if trainer.average is None else {"average": trainer.average}
     for part, module in modules.items():
@@ -76,12 +66,42 @@ def restore(trainer: Trainer, checkpoint: Checkpoint, where: str) -> None:
             momentum = torch.empty_like(parameter).copy_(momenta[name])  # with the parameter's strides
             trainer.optimizer.state[parameter]["momentum_buffer"] = momentum
     trainer.state = State(**facts)
-    if several:
+    if processes == trainer.world > 1:
         trainer.state = replace(trainer.state, **ranks[f"rank{trainer.rank}"])
         own = part_of(tensors, f"rank{trainer.rank}")
         require_fitting(trainer.statistics(), own, where)
         for name, buffer in trainer.statistics().items():
             buffer.copy_(own[name])
+
+
+def _require_facts(facts: Mapping[str, Any], ranks: Mapping[str, Any], trainer: Trainer, where: str) -> None:
+    """The facts that `checkpoint_of` writes, of as many processes as there are, and possible ones."""
+    strange = sorted(facts.keys() - {name.rstrip("?") for name in FACTS})
+    wrong = unlike(facts, FACTS) or (f"it has {shown(strange[0])}" if strange else "")
+    if not wrong and facts["processes"] != trainer.world and facts["batch"]:
+        raise ValueError(
+            f"{where}: the last checkpoint was saved inside an epoch by {facts['processes']} processes, and "
+            f"only as many can go on from it, but there are {trainer.world}."
+        )
+    wrong = wrong or _impossible(facts, trainer)
+    if not wrong and facts["processes"] == trainer.world > 1:
+        wrong = unlike(ranks, {f"rank{trainer.rank}": RANK})
+    if wrong:
+        raise ValueError(f"{where}: the last checkpoint is of another version: {wrong}.")
+
+
+def _impossible(facts: Mapping[str, Any], trainer: Trainer) -> str:
+    """Which of the facts cannot be, as a clause; "" if none."""
+    least = {"epoch": 0, "batch": 0, "images": int(facts["batch"] > 0), "processes": 1}
+    most = {"epoch": trainer.recipe.training.epochs, "batch": trainer.per_epoch}
+    return next(
+        (
+            f"{name} cannot be {facts[name]}"
+            for name, low in least.items()
+            if not low <= facts[name] <= most.get(name, math.inf)
+        ),
+        "",
+    )
 
 
 def part_of(tensors: Mapping[str, Tensor], part: str) -> dict[str, Tensor]:

@@ -13,7 +13,7 @@ from auglabel.checks import shown
 
 SEAL = "# checksum "
 FIRST = re.compile(rf"\A{SEAL}([0-9a-f]{{32}})\n")  # so that a file cut short still has it
-LAST = re.compile(rf"^{SEAL}([0-9a-f]{{32}})\s*\Z", re.M)  # where runs of 0.1 have it
+LAST = re.compile(rf"^{SEAL}([0-9a-f]{{32}})\s*\Z", re.M)  # where older runs have it
 LARGEST = 2**17  # bytes
 MOST = 20_000  # values, where one that is named (&a) counts as often as it is used (*a)
 
@@ -47,6 +47,8 @@ def read_yaml(path: Path) -> tuple[Lines, dict[str, Any]]:
         raise ValueError(f"{path} is not a text file: {error.reason} at byte {error.start}.") from None
     except FileNotFoundError:
         raise FileNotFoundError(f"there is no file {path}.") from None
+    if not text.strip() or ("\n" not in text and SEAL.startswith(text[: len(SEAL)])):
+        raise ValueError(f'{path} is empty or cut short: a recipe holds lines such as "epochs: 40".')
     seal = FIRST.search(text) or LAST.search(text)
     if seal is not None and seal[1] != _checksum(text[: seal.start()] + text[seal.end() :]):
         raise ValueError(
@@ -69,8 +71,6 @@ def read_yaml(path: Path) -> tuple[Lines, dict[str, Any]]:
         place = f", line {mark.line + 1}" if mark else ""
         why = shown(getattr(error, "problem", None) or error)
         raise ValueError(f"{path}{place}: this is not a recipe's YAML ({why}).") from None
-    if found is None:
-        found = {}
     if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):
         raise ValueError(f'{path}: a recipe holds lines such as "epochs: 40", but something else came.')
     return lines, found
