@@ -33,7 +33,7 @@ def make_result(study: Study, job: Job, value: Value = some_value, nll: float = 
         "measured": list(job.measured),
         "seed": job.recipe.training.seed,
         "seconds": {"training": 50.0, "measuring": 30.0},
-        "validation": {"nll": nll},
+        "validation": {"nll": nll, "ece": 0.1},
         "labels": learned if job.recipe.labels.name.startswith("autolabel") else None,
         "evaluations": [_evaluation(job, words, value) for words in job.measured],
         "views": _views(job) if job.views is not None else None,

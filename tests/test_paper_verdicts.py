@@ -3,8 +3,11 @@ import math
 import pytest
 from scipy import stats
 
+from auglabel.lab.paper.charts import _dots
+from auglabel.lab.paper.page import Page, Record
 from auglabel.lab.paper.readings import reading
 from auglabel.lab.paper.rows import CPU
+from auglabel.lab.paper.tables import METRICS
 from auglabel.lab.paper.verdicts import Part, claims, holm, judge
 
 
@@ -114,3 +117,47 @@ def test_every_claim_asks_for_rows_and_metrics_that_there_are():
                     row, metric = cell.split(" ", 1)
                     assert row in rows
                     assert reading(nothing, metric) is None  # and not an error
+
+
+def test_claims_that_have_not_been_run_count_too_so_that_running_them_makes_no_other_worse():
+    values = [0.10, 0.16, 0.02, 0.12, 0.06]  # p about 0.02
+    waiting = verdict_of(values, more=[[]] * 5)
+    assert waiting.verdict == "undecided"
+    assert waiting.adjusted == pytest.approx(6 * part(values).p)
+    for later in (SURE, UNSURE):
+        assert verdict_of(values, more=[later, *[[]] * 4]).adjusted <= waiting.adjusted
+
+
+def test_an_undecided_claim_leans_where_its_own_p_points():
+    values = [0.10, 0.16, 0.02, 0.12, 0.06]
+    assert verdict_of(values, more=[UNSURE] * 5).leans == "for"
+    assert verdict_of([-value for value in values], more=[UNSURE] * 5).leans == "against"
+    assert verdict_of(UNSURE).leans == ""
+    assert verdict_of(SURE).leans == ""  # held
+
+
+def records(*values):
+    """Of a metric each: what methods a, b and c have of it, or None."""
+    return [
+        Record("cifar10", method, metric, [1, 2] if value else [], [value, value + 0.1] if value else [])
+        for metric, some in zip(METRICS["table4"], values, strict=True)
+        for method, value in zip("abc", some, strict=True)
+    ]
+
+
+def test_a_method_is_on_the_same_line_in_every_panel():
+    alt = pytest.importorskip("altair")
+    page = Page("table4", "", [], records((0.1, 0.2, 0.3), (0.1, 0.2, None), (None, 0.2, 0.3)))
+    (row,) = _dots(alt, page).to_dict()["vconcat"]
+    domains = [
+        layer["encoding"]["y"]["scale"]["domain"] for panel in row["hconcat"] for layer in panel["layer"]
+    ]
+    assert len(row["hconcat"]) == 3
+    assert all(domain == ["a", "b", "c"] for domain in domains)
+
+
+def test_a_metric_that_nothing_has_gets_no_panel():
+    alt = pytest.importorskip("altair")
+    page = Page("table4", "", [], records((0.1, 0.2, 0.3), (0.1, 0.2, None), (None, None, None)))
+    (row,) = _dots(alt, page).to_dict()["vconcat"]
+    assert len(row["hconcat"]) == 2

@@ -73,27 +73,31 @@ def _dots(alt: Any, page: Page) -> Any:
     if not any(record.values for record in records):
         return None
     panels = dict.fromkeys(record.data for record in records if record.values)
-    rows = [
-        alt.hconcat(
-            *(
-                _dot_panel(alt, [r for r in records if (r.data, r.metric) == (data, m)], first=not place)
-                for place, m in enumerate(metrics)
-            )
-        )
-        for data in panels
-    ]
+    rows = [_dot_row(alt, [record for record in records if record.data == data]) for data in panels]
     title = "mean and standard deviation over seeds"
     if any(record.paper is not None and record.values for record in records):
         title += "; diamonds: the paper, with its own networks and training"
     return alt.vconcat(*rows).properties(title=alt.TitleParams(title, fontWeight="normal", fontSize=12))
 
 
-def _dot_panel(alt: Any, records: Sequence[Record], first: bool) -> Any:
+def _dot_row(alt: Any, records: Sequence[Record]) -> Any:
+    """The panels of a data set, whose methods are on the same lines in each: the first alone names them."""
     there = [record for record in records if record.values]
-    values = [_point(record) for record in there]
-    paper = [{"method": r.method, "value": r.paper} for r in there if r.paper is not None]
-    order = list(dict.fromkeys(record.method for record in records))
-    y = alt.Y("method:N", sort=order, title=None, axis=alt.Axis(labels=first, ticks=first, labelLimit=320))
+    methods = list(dict.fromkeys(record.method for record in there))
+    metrics = dict.fromkeys(record.metric for record in there)
+    return alt.hconcat(
+        *(
+            _dot_panel(alt, [record for record in there if record.metric == metric], methods, not place)
+            for place, metric in enumerate(metrics)
+        )
+    )
+
+
+def _dot_panel(alt: Any, records: Sequence[Record], methods: Sequence[str], first: bool) -> Any:
+    values = [_point(record) for record in records]
+    paper = [{"method": r.method, "value": r.paper} for r in records if r.paper is not None]
+    axis = alt.Axis(labels=first, ticks=first, labelLimit=320)
+    y = alt.Y("method:N", sort=methods, scale=alt.Scale(domain=methods), title=None, axis=axis)
     title = f"{DATA[records[0].data]}: {NAMES[records[0].metric]}, %"
     ours = alt.Chart(alt.Data(values=values)).encode(y=y)
     x = alt.X("low:Q", title=title, scale=alt.Scale(zero=False))

@@ -86,9 +86,14 @@ class Block:
         return "\n".join(lines)
 
     def latex(self) -> str:
-        lines = [rf"\begin{{tabular}}{{{'l' * len(self.head)}}}", r"\toprule"]
+        columns = "".join("p{5cm}" if wide else "l" for wide in self._wide())
+        lines = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule"]
         lines += [_ampersands(self.head), r"\midrule", *map(_ampersands, self.body), r"\bottomrule"]
         return "\n".join([*lines, r"\end{tabular}"])
+
+    def _wide(self) -> list[bool]:
+        """Which columns have cells that do not fit on a line."""
+        return [max(map(len, column)) > 60 for column in zip(self.head, *self.body, strict=True)]
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,8 @@
 A part of a claim is one number per seed; its interval is Student's, 95 %, two-sided. A claim about several
 parts holds if each does, so it counts with the largest p of its parts; it is reversed if one part is, so it
 then counts with the smallest p of the parts that point the other way, times the number of its parts. Holm's
-correction runs over all claims of a family that have been run.
+correction runs over all claims of a family that can be tested; one that has not been run counts with a p of
+1, so that a later run changes no other claim's verdict for the worse.
 """
 
 from __future__ import annotations
@@ -69,6 +70,14 @@ class Verdict:
     p: float | None = None
     adjusted: float | None = None  # p, after Holm
     why: str = ""
+    seen: bool = False  # asked when its runs were there already
+
+    @property
+    def leans(self) -> str:
+        """Where an undecided claim points by itself, without Holm: "for", "against", or "" if nowhere."""
+        if self.verdict != "undecided" or self.p is None or self.p > LEVEL:
+            return ""
+        return "for" if all(part.agrees for part in self.parts) else "against"
 
 
 @functools.cache
@@ -84,7 +93,9 @@ def judge(family: Sequence[Mapping[str, Any]], values: Values) -> list[Verdict]:
     parts = [[_part(part, values) for part in claim.get("parts", [])] for claim in family]
     testable = [place for place, some in enumerate(parts) if some and all(len(p.values) > 1 for p in some)]
     ps = [_p(parts[place]) for place in testable]
-    found = dict(zip(testable, zip(ps, holm(ps), strict=True), strict=True))
+    waiting = sum("not_testable" not in claim for claim in family) - len(testable)
+    adjusted = holm([*ps, *[1.0] * waiting])[: len(ps)]
+    found = dict(zip(testable, zip(ps, adjusted, strict=True), strict=True))
     return [
         _verdict(claim, some, *found.get(place, (None, None)))
         for place, (claim, some) in enumerate(zip(family, parts, strict=True))
@@ -92,14 +103,15 @@ def judge(family: Sequence[Mapping[str, Any]], values: Values) -> list[Verdict]:
 
 
 def _verdict(claim: Mapping[str, Any], parts: list[Part], p: float | None, adjusted: float | None) -> Verdict:
-    about = claim["claim"], claim.get("rests_on", "")
+    about, seen = (claim["claim"], claim.get("rests_on", "")), claim.get("seen", False)
     if "not_testable" in claim:
         return Verdict(*about, "not testable", [], why=claim["not_testable"])
     if adjusted is None:
-        return Verdict(*about, "not run", parts)
+        return Verdict(*about, "not run", parts, seen=seen)
     if adjusted > LEVEL:
-        return Verdict(*about, "undecided", parts, p, adjusted)
-    return Verdict(*about, "held" if all(part.agrees for part in parts) else "reversed", parts, p, adjusted)
+        return Verdict(*about, "undecided", parts, p, adjusted, seen=seen)
+    word = "held" if all(part.agrees for part in parts) else "reversed"
+    return Verdict(*about, word, parts, p, adjusted, seen=seen)
 
 
 def _p(parts: Sequence[Part]) -> float:
