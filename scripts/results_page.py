@@ -41,9 +41,9 @@ clean with corrupted.
 
 **In short**, at this size: AutoLabel is far better calibrated than one-hot labels. Whether it is better
 calibrated than label smoothing depends on rho and on the data, and no difference in accuracy is seen. A
-temperature fitted afterwards gives one-hot labels the same ECE and a lower NLL; one label for all distances
-does as well as one for each; and the validation images that AutoLabel learns from raise accuracy by several
-points if they are trained on instead. The verdicts have the numbers.
+temperature fitted afterwards gives one-hot labels the same ECE and, it seems, a lower NLL; one label for all
+distances does as well as one for each; and the validation images that AutoLabel learns from raise accuracy by
+several points if they are trained on instead. The verdicts have the numbers.
 """
 
 
