@@ -323,7 +323,9 @@ def test_a_changed_value_is_named_and_made_again(tmp_path):
     spoilt = bytearray(whole)
     spoilt[-5] ^= 1  # a pixel
     (tmp_path / "fog.npy").write_bytes(spoilt)
-    with pytest.raises(ValueError, match=r"fog.npy is damaged: MD5 \w{32} was .* called as before, makes it"):
+    with pytest.raises(
+        ValueError, match=r"fog.npy is damaged: expected MD5 \w{32}, .* called as before, makes it"
+    ):
         corrupted(tmp_path).source("fog", 1)
     corrupted(tmp_path).source("frost", 1)
     write(tmp_path, suite="fog,frost")

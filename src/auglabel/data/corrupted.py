@@ -153,23 +153,21 @@ class Arrays(Corrupted):
 
     def _require_sound(self, *names: str) -> None:
         """Stop at a file that is not what about.json says, or without that, what the folder's name says."""
-        ours = (self.about or {}).get("md5", {})
-        for name in names:
-            made = ours.get(name)
-            if made is not None and self._md5(name) != made:
-                raise ValueError(
-                    f"{self.where / name}.npy is damaged: MD5 {shown(made)} was expected, but "
-                    f"{self._md5(name)} came. auglabel corrupt, called as before, makes it again."
-                )
         kind = self.where.resolve().name
-        official = CHECKSUMS.get(kind, {}) if self.about is None else {}
+        expected = CHECKSUMS.get(kind, {}) if self.about is None else self.about.get("md5", {})
         for name in names:
-            expected = official.get(name)
-            if expected is not None and self._md5(name) != expected:
+            if name not in expected or self._md5(name) == expected[name]:
+                continue
+            file, wanted, found = self.where / f"{name}.npy", shown(expected[name]), self._md5(name)
+            if self.about is not None:
                 raise ValueError(
-                    f"{self.where / name}.npy is not the official file of {kind}: expected MD5 {expected}, "
-                    f"found {self._md5(name)}. Fetch it again, or give the folder another name to use it."
+                    f"{file} is damaged: expected MD5 {wanted}, found {found}. auglabel corrupt, called as "
+                    "before, makes it again."
                 )
+            raise ValueError(
+                f"{file} is not the official file of {kind}: expected MD5 {wanted}, found {found}. Fetch it "
+                "again, or give the folder another name to use it."
+            )
 
     def _md5(self, name: str) -> str:
         if name not in self._found:
