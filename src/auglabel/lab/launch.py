@@ -53,11 +53,11 @@ def _wait(ranks: Sequence[subprocess.Popen[bytes]]) -> int:
     for number, rank in enumerate(ranks):
         if (code := rank.poll() or 0) < 0:
             raise OSError(f"process {number} of {len(ranks)} was killed ({signal.Signals(-code).name}).")
-    if failed():
+    if first := failed()[:1]:
         for rank in ranks:
             if rank.poll() is None:
                 rank.terminate()
-        return failed()[0].returncode
+        return first[0].returncode
     return max((rank.returncode for rank in ranks), key=abs)
 
 
