@@ -25,9 +25,10 @@ def study():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_table_is_made_of_the_runs_that_are_there(name, study):
-    chart = (KEPT / f"{name}.svg").exists()
-    assert (KEPT / f"{name}.md").read_text() == page_of(name, study).markdown(chart)
+def test_a_table_is_made_of_the_runs_that_are_there(name, study, tmp_path):
+    page_of(name, study).write(tmp_path, chart=(KEPT / f"{name}.svg").exists())
+    for end in ("md", "csv", "json", "tex"):
+        assert (tmp_path / f"{name}.{end}").read_text() == (KEPT / f"{name}.{end}").read_text()
 
 
 def test_the_choices_are_those_of_the_tuning_runs_and_the_recipes_have_them(study):

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from auglabel.lab.paper.figures import AXES, CHARTED
-from auglabel.lab.paper.page import NAMES, Page, Record
+from auglabel.lab.paper.page import Page, Record, name_of
 from auglabel.lab.paper.tables import DATA, DISTANCES, METRICS
 from auglabel.whole import write_bytes, write_text
 
@@ -98,7 +98,7 @@ def _dot_panel(alt: Any, records: Sequence[Record], methods: Sequence[str], firs
     paper = [{"method": r.method, "value": r.paper} for r in records if r.paper is not None]
     axis = alt.Axis(labels=first, ticks=first, labelLimit=320)
     y = alt.Y("method:N", sort=methods, scale=alt.Scale(domain=methods), title=None, axis=axis)
-    title = f"{DATA[records[0].data]}: {NAMES[records[0].metric]}, %"
+    title = f"{DATA[records[0].data]}: {name_of(records[0].metric)}, %"
     ours = alt.Chart(alt.Data(values=values)).encode(y=y)
     x = alt.X("low:Q", title=title, scale=alt.Scale(zero=False))
     layers = [
@@ -139,7 +139,7 @@ def _curves(alt: Any, page: Page) -> Any:
 
 def _curve_panel(alt: Any, records: Sequence[Record], axis: str, methods: Sequence[str]) -> Any:
     places = sorted({record.x for record in records if record.x is not None})
-    title = f"{DATA[records[0].data]}: {NAMES.get(records[0].metric, records[0].metric)}, %"
+    title = f"{DATA[records[0].data]}: {name_of(records[0].metric)}, %"
     colour = alt.Color(
         "method:N", sort=methods, title=None, scale=alt.Scale(domain=methods, range=COLOURS[: len(methods)])
     )

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from auglabel.corrupt import SEVERITIES
-from auglabel.lab.paper.page import NAMES, Block, Page, Record
+from auglabel.lab.paper.page import Block, Page, Record, name_of
 from auglabel.lab.paper.published import published
 from auglabel.lab.paper.readings import reading
 from auglabel.lab.paper.rows import Row, rows_of
@@ -27,10 +27,11 @@ CHARTED = {
     "figure1": ("label",),
     "figure2": ("accuracy",),
     "figure3": ("accuracy", "caccuracy", "ece", "cece"),
-    "figure5": ("ece",),
+    "figure5": ("ece", "debiased_ece"),
     "figure6": ("ece", "cece"),
     "figure7": ("accuracy", "adversarial_accuracy"),
 }
+SCALED = ("ece T", "cece T")  # at a fitted temperature
 ONLY_DRAWN = "The paper draws this figure and prints none of its numbers."
 
 
@@ -53,7 +54,7 @@ def _block(name: str, records: Sequence[Record]) -> Block:
     cells = {(record.method, record.x): record.shown() for record in records}
     body = [[curve, *(cells.get((curve, x), "") for x in places)] for curve in curves]
     first = records[0]
-    title = f"{DATA[first.data]}: {NAMES.get(first.metric, first.metric)} by {AXES[name]}"
+    title = f"{DATA[first.data]}: {name_of(first.metric)} by {AXES[name]}"
     return Block(title, ["", *(f"{x:g}" for x in places)], body)
 
 
@@ -97,8 +98,15 @@ def _views(row: Row, found: Found) -> list[Record]:
 def _severities(row: Row, found: Found) -> list[Record]:
     """Figure 5: clean images, then each severity."""
     return [
-        _record(row, row.title, metric, severity, found, partial(reading, metric=f"{metric}@{severity}"))
-        for metric in ("ece", "debiased_ece", "nll", "brier")
+        _record(
+            row,
+            row.title,
+            metric + end,
+            severity,
+            found,
+            partial(reading, metric=f"{metric}@{severity}{end}"),
+        )
+        for metric, end in (("ece", ""), ("debiased_ece", ""), ("nll", ""), ("brier", ""), ("ece", " T"))
         for severity in (0, *SEVERITIES)
     ]
 
@@ -132,8 +140,8 @@ def _radius(row: Row) -> float | None:
 CURVES: dict[str, Callable[[Row, Found], list[Record]]] = {
     "figure1": _labels,
     "figure2": _views,
-    "figure3": _over((*CHARTED["figure3"], *BESIDE), _largest_magnitude),
+    "figure3": _over((*CHARTED["figure3"], *BESIDE, *SCALED), _largest_magnitude),
     "figure5": _severities,
-    "figure6": _over((*CHARTED["figure6"], *BESIDE), _images),
+    "figure6": _over((*CHARTED["figure6"], *BESIDE, *SCALED), _images),
     "figure7": _over(CHARTED["figure7"], _radius),
 }

@@ -30,6 +30,12 @@ NAMES = {
 NOT_RUN = "not run"
 
 
+def name_of(metric: str) -> str:
+    """As it is shown; `ece T` is ECE T, and what has no other name keeps its own."""
+    name, _, temperature = metric.partition(" ")
+    return NAMES.get(name, name) + (f" {temperature}" if temperature else "")
+
+
 @dataclass(frozen=True)
 class Record:
     """What all runs of a row reached in one metric, as fractions, and what the paper printed, in percent."""

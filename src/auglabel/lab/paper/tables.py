@@ -10,7 +10,7 @@ from auglabel.augment.augmix import AugMix
 from auglabel.augment.base import Augmentation
 from auglabel.augment.mixing import Mixup
 from auglabel.augment.randaug import RandAug
-from auglabel.lab.paper.page import NAMES, NOT_RUN, Block, Page, Record
+from auglabel.lab.paper.page import NOT_RUN, Block, Page, Record, name_of
 from auglabel.lab.paper.published import published
 from auglabel.lab.paper.readings import reading
 from auglabel.lab.paper.rows import CPU, TUNING_SEED, Row, rows_of, title_of
@@ -84,7 +84,7 @@ def _table(name: str, study: Study) -> Page:
                 records += more
                 body.append([DATA[data], method, "0", *(each.shown() for each in more)])
         if body:
-            blocks.append(Block(title, ["data", "method", "seeds", *map(_named, metrics)], body))
+            blocks.append(Block(title, ["data", "method", "seeds", *map(name_of, metrics)], body))
     return Page(name, _title(name), blocks, records, notes_of(study, rows))
 
 
@@ -154,11 +154,6 @@ def _place(row: Row) -> str:
 
 def _where(epsilon_max: float | None, beta: float | None) -> str:
     return f", epsilon_max {epsilon_max:g}" if epsilon_max else f", beta {beta:g}" if beta else ""
-
-
-def _named(metric: str) -> str:
-    name, _, temperature = metric.partition(" ")
-    return NAMES[name] + (f" {temperature}" if temperature else "")
 
 
 def _title(name: str) -> str:
