@@ -343,6 +343,14 @@ def test_copies_of_a_version_without_checksums_are_taken_and_get_them(tmp_path):
     assert set(json.loads((tmp_path / "about.json").read_text())["md5"]) == {"fog", "labels"}
 
 
+def test_a_call_that_finds_all_done_reads_each_file_once(tmp_path, monkeypatch):
+    write(tmp_path, suite="fog,frost")
+    read, real = [], layouts.blocks_of
+    monkeypatch.setattr(layouts, "blocks_of", lambda path: read.append(path.name) or real(path))
+    write(tmp_path, suite="fog,frost")
+    assert sorted(read) == ["fog.npy", "frost.npy", "labels.npy"]
+
+
 def test_copies_of_a_later_version_are_not_taken_for_files_from_elsewhere(tmp_path):
     write(tmp_path, suite="fog")
     (tmp_path / "about.json").write_text('{"format": "auglabel corrupted copies, version 9"}')

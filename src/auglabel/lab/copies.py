@@ -150,10 +150,11 @@ class _About:
 
     def sound(self, writer: Writer, name: str) -> bool:
         """Whether a complete file is as it was written; one of an older version is taken as it is."""
-        return self.facts["md5"].get(name) in (None, writer.md5(name))
+        known = self.facts["md5"].get(name)
+        return known is None or known == writer.md5(name)
 
     def complete(self, writer: Writer, name: str) -> None:
-        if (found := writer.md5(name)) is not None and self.facts["md5"].get(name) != found:
+        if (found := writer.md5(name)) is not None:
             self.facts["md5"][name] = found
             self._write()
 
@@ -234,7 +235,7 @@ def _write_all(
     """Every block of the types that are not done, and progress; how many pictures were made."""
     every = {name: writer.blocks(name, severities) for name in names}
     done = [name for name, some in every.items() if writer.done(some) and about.sound(writer, name)]
-    for name in ("labels", *done):
+    for name in ("labels", *(name for name in done if name not in about.facts["md5"])):
         about.complete(writer, name)
     blocks = {name: some for name, some in every.items() if name not in done}
     work = [block for some in blocks.values() for block in some]
