@@ -1,11 +1,6 @@
-"""docs/errors.md has every sentence that the command line can end with, and a test produces each.
+"""Mistakes on the command line, each with the one sentence that it ends with."""
 
-Most are produced where the thing itself is tested, and quoted there. The others are produced here.
-"""
-
-import ast
 import fcntl
-import importlib.util
 import io
 import json
 import math
@@ -16,7 +11,6 @@ import shutil
 import subprocess
 import sys
 import tarfile
-from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
@@ -45,18 +39,7 @@ from auglabel.lab.rundir import RUN_FORMAT
 from auglabel.lab.sweep import Crew
 
 ROOT = Path(__file__).parents[1]
-RUN = 16  # letters in a row that only one sentence has: a test that quotes so many quotes that one
 
-
-def _script():
-    spec = importlib.util.spec_from_file_location("errors_page", ROOT / "scripts" / "errors_page.py")
-    script = importlib.util.module_from_spec(spec)
-    sys.modules["errors_page"] = script  # dataclasses look there
-    spec.loader.exec_module(script)
-    return script
-
-
-SCRIPT = _script()
 
 SMALL = ["--split.train=40", "--split.validation=20", "--split.test=20", "--batch_size=20", "--epochs=1"]
 TINY = ["embedded", *SMALL, "--model.widths=[4,8,8]"]
@@ -843,69 +826,3 @@ def ended(words, capsys, code=1):
     assert error.startswith("auglabel: ")
     assert error.count("\n") == 1
     return error.removeprefix("auglabel: ").removesuffix("\n").replace(os.getcwd(), "HERE")
-
-
-def test_the_page_has_what_the_source_has():
-    assert SCRIPT.text() == (ROOT / "docs" / "errors.md").read_text(encoding="utf-8"), (
-        "python scripts/errors_page.py writes it again"
-    )
-
-
-def test_every_remark_belongs_to_a_sentence():
-    about, texts = SCRIPT.load(), [each.text for each in SCRIPT.sentences()]
-    for key in (*about["ways"], *about["python"]["but"]):
-        assert any(SCRIPT.starts(text, [key]) for text in texts), key
-    raised = [
-        text
-        for path in SCRIPT.SOURCE.rglob("*.py")
-        for text, _, _ in SCRIPT.of_module(ast.parse(path.read_text(encoding="utf-8")))
-    ]
-    for key in about["python"]["sentences"]:
-        assert any(SCRIPT.starts(text, [key]) for text in raised), key
-
-
-def test_every_sentence_is_produced_by_a_test():
-    found, quoted = SCRIPT.sentences(), runs_quoted()
-    having = defaultdict(list)
-    for sentence in found:
-        for run in runs_of(sentence.text):
-            having[run].append(sentence)
-    here = {sentence.text for case in TABLE for sentence in told_by(case[2], found)}
-    missing = [
-        sentence.shown
-        for sentence in found
-        if not any(run in quoted for run in runs_of(sentence.text) if len(having[run]) == 1)
-        and sentence.text not in here
-    ]
-    assert not missing
-
-
-def told_by(said, found):
-    """The sentence that came, and those inside it: of all that fit from there on, the most definite."""
-    places = [0, *(match.end() for match in re.finditer(r": |\(|^--|^\S+ ", said))]
-    for place in places:
-        fitting = [sentence for sentence in found if sentence.pattern.match(said, place)]
-        if fitting:
-            fixed = [(len(s.text.replace(SCRIPT.GAP, "")), -s.text.count(SCRIPT.GAP)) for s in fitting]
-            yield fitting[fixed.index(max(fixed))]
-
-
-def runs_of(text):
-    """Every run of letters of its fixed parts."""
-    parts = text.split(SCRIPT.GAP)
-    size = min(RUN, max(len(part.strip()) for part in parts))
-    return {part[start : start + size] for part in parts for start in range(len(part) - size + 1)}
-
-
-def runs_quoted():
-    """The same of every string in the other tests."""
-    found = set()
-    for path in {*(ROOT / "tests").rglob("*.py")} - {Path(__file__)}:
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        told = {node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)}  # docstrings
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in told:
-                plain = re.sub(r"\\(.)", r"\1", node.value)
-                for size in range(SCRIPT.FEWEST, RUN + 1):
-                    found |= {plain[start : start + size] for start in range(len(plain) - size + 1)}
-    return found
