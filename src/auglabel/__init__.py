@@ -1,5 +1,10 @@
 """What label should an augmented image carry? AutoLabel learns it, per transformation distance."""
 
+# ruff: noqa: E402
+from auglabel import cpu
+
+cpu.guard()  # before the first layer is computed
+
 from auglabel import metrics
 from auglabel.attack.pgd import pgd
 from auglabel.augment.adversarial import Adversarial

@@ -22,6 +22,7 @@ from accelerate.utils import DistributedDataParallelKwargs
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
+from auglabel import cpu
 from auglabel.augment.clean import Clean, crop_and_flip
 from auglabel.data.source import DataSet
 from auglabel.data.split import Parts
@@ -304,10 +305,12 @@ def accelerator_for(recipe: Recipe, device: str) -> Accelerator:
     AcceleratorState._reset_state()  # a run before this one may have had another precision
     torch.backends.cudnn.deterministic = True
     # left to itself, accelerate takes several CPU processes for one
-    cpu = device == "cpu" or not (torch.cuda.is_available() or torch.xpu.is_available())
+    on_cpu = device == "cpu" or not (torch.cuda.is_available() or torch.xpu.is_available())
+    if on_cpu and recipe.engine.precision == "bf16":
+        cpu.require_bfloat16()
     try:
         return Accelerator(
-            cpu=cpu,
+            cpu=on_cpu,
             mixed_precision=PRECISION[recipe.engine.precision],
             # running statistics meet at the end of an epoch alone: see `Trainer._agree`
             kwargs_handlers=[DistributedDataParallelKwargs(broadcast_buffers=False)],

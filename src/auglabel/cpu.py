@@ -1,0 +1,103 @@
+"""Keep bf16 from killing the process where the processor announces AMX but does not describe it.
+
+Some virtual machines list `amx_tile` and `amx_bf16` but answer CPUID leaf 1D, the palette of tile shapes,
+with zeros. oneDNN, which computes torch's bf16 layers, then meets an illegal instruction, and the process
+ends by SIGILL. `guard` limits oneDNN to AVX-512 there. oneDNN reads the limit when it makes its first kernel,
+so it must be set before the first layer is computed: `import auglabel` does that.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import faulthandler
+import mmap
+import os
+import platform
+import signal
+import sys
+import time
+from collections.abc import Callable
+
+VARIABLE = "ONEDNN_MAX_CPU_ISA"
+LIMIT = "AVX512_CORE_FP16"  # the widest instruction set below AMX
+_LEAF_1D = bytes.fromhex("53b81d00000031c90fa289c05bc3")  # push rbx; eax = 1Dh; ecx = 0; cpuid; pop rbx; ret
+
+
+def announces_amx() -> bool:
+    """Whether the processor, as Linux describes it, has AMX for bf16."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            flags = next((line for line in file if line.startswith("flags")), "")
+    except OSError:
+        return False
+    return {"amx_tile", "amx_bf16"} <= set(flags.split())
+
+
+def tile_palettes() -> int | None:
+    """The number of tile palettes that CPUID leaf 1D describes; None if the processor cannot be asked."""
+    if platform.machine() not in ("x86_64", "AMD64"):
+        return None
+    try:
+        page = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+    except (OSError, AttributeError):  # a hardened system, or Windows
+        return None
+    page.write(_LEAF_1D)
+    address = ctypes.addressof(ctypes.c_char.from_buffer(page))
+    return int(ctypes.CFUNCTYPE(ctypes.c_uint)(address)())
+
+
+def hides_palette() -> bool:
+    """Whether AMX is announced but cannot be used as oneDNN uses it."""
+    return announces_amx() and tile_palettes() == 0
+
+
+def guard() -> None:
+    """Limit oneDNN where AMX cannot be used, unless the user has set a limit already."""
+    if VARIABLE not in os.environ and hides_palette():
+        os.environ[VARIABLE] = LIMIT
+
+
+def require_bfloat16() -> None:
+    """Refuse bf16 on a processor where it would end this process by a signal.
+
+    The limit comes too late where a program has computed layers before it imported auglabel. A fork, which
+    has oneDNN in the same state as this process, tries whether it did.
+    """
+    if hides_palette() and not _survives(_compute_bfloat16):
+        raise ValueError(
+            "bf16 does not work in this process: the processor announces AMX but hides its tile palette, and "
+            f"nothing keeps oneDNN from using it. Set {VARIABLE}={LIMIT} in the environment before "
+            "Python starts, or import auglabel before the first layer is computed, or train in float32."
+        )
+
+
+def _survives(work: Callable[[], None], seconds: float = 30.0) -> bool:
+    """Whether a fork of this process does the work and ends well."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    child = os.fork()
+    if child == 0:
+        try:
+            faulthandler.disable()  # it would print a traceback of what is expected
+            work()
+            os._exit(0)
+        finally:
+            os._exit(1)
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return status == 0
+        time.sleep(0.01)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return False
+
+
+def _compute_bfloat16() -> None:
+    """A layer large enough for oneDNN to take its AMX kernels."""
+    import torch
+
+    torch.set_num_threads(1)  # a fork has none of its parent's threads
+    ones = torch.ones(64, 64, dtype=torch.bfloat16)
+    torch.nn.functional.linear(ones, ones)
