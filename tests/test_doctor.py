@@ -53,7 +53,7 @@ def facts(stub):
     found = copy.deepcopy(doctor.gather())
     del found["packages"]["hypothesis"]  # the one that is too old
     found["variables"] = {}
-    found["cpu"] |= {"amx": False, "cores": 8, "usable_cores": 8}
+    found["cpu"] |= {"amx": False, "amx_hidden": False, "cores": 8, "usable_cores": 8}
     found["torch"]["threads"] = 8
     found["memory"]["available"] = 8e9
     found["cache"]["free"] = found["folder"]["free"] = 8e9
@@ -146,6 +146,8 @@ def test_an_amx_that_dies_is_kept_from_by_a_variable(facts):
     facts["precisions"]["bf16 channels-last"]["death"] = None
     facts["variables"]["ONEDNN_MAX_CPU_ISA"] = "AVX512_CORE_BF16"
     assert "oneDNN is kept from using it: ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16" in only_problem(facts).problem
+    facts["cpu"]["amx_hidden"] = True
+    assert "announces AMX but hides its tile palette: auglabel keeps" in only_problem(facts).problem
 
 
 def test_a_task_that_hangs_is_given_up(stub, monkeypatch):

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from auglabel import cpu
+
 VARIABLES = (  # those that decide what torch uses of the machine
     "ONEDNN_MAX_CPU_ISA",
     "ATEN_CPU_CAPABILITY",
@@ -24,6 +26,7 @@ def describe_cpu(root: Path = Path("/")) -> dict[str, Any]:
     return {
         "name": facts.get("model name") or _name_elsewhere(),
         "amx": "amx_tile" in facts.get("flags", "").split(),
+        "amx_hidden": cpu.hides_palette(),
         "cores": os.cpu_count() or 1,
         "usable_cores": _usable_cores(root),
         "load": round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None,

@@ -14,10 +14,10 @@ from auglabel.models.normalize import Normalize
 class FastNet(nn.Module):
     """A 2x2 stem and three stages of two 3x3 convolutions, each stage at half the size of the one before.
 
-    The first convolution of a stage is pooled before its norm, so that everything after it works on a quarter
-    of the pixels. Convolutions begin as the identity as far as their widths go, and norms have no scale of their
-    own; `scale` is what the logits are multiplied by, which keeps the first ones small. 1,014,720 parameters at
-    the defaults for 3 channels and 100 classes. Any image of at least 16 pixels a side works.
+    The first convolution of a stage is pooled before its norm: all that follows works on a quarter of the
+    pixels. Convolutions begin as the identity as far as their widths allow, and norms have no scale of their
+    own. Logits are multiplied by `scale`, which keeps the first ones small. 1,146,232 parameters at the
+    defaults for 3 channels and 100 classes. Images need at least 9 pixels a side.
     """
 
     def __init__(
