@@ -1,13 +1,15 @@
-"""The recipe for people's own pictures: which images it tests on."""
+"""The recipe for people's own pictures: which images it tests on, and what it costs."""
 
 import numpy as np
 import pytest
 from PIL import Image
 
 from auglabel.cli import main
+from auglabel.lab import fit
 from auglabel.lab.build import data_for
 from auglabel.lab.draft import read_recipe
 from auglabel.lab.rundir import Run
+from auglabel.measure import calibrate
 
 TINY = ["--data.size=8", "--model.widths=[4,4,4]", "--epochs=1", "--tracker=none"]
 
@@ -55,3 +57,15 @@ def test_fewer_test_images_are_used_on_request_alone_and_the_run_says_so(tmp_pat
     note = "split.test 0.2 uses 4 of the 20 test images"
     assert f"note: {note}\n" in capsys.readouterr().out
     assert note in Run(tmp_path / "some").facts()["data"]["notes"]
+
+
+def test_each_validation_image_is_measured_in_two_buckets_an_epoch(tmp_path, monkeypatch):
+    root, asked = pictures(tmp_path / "pictures", train=20, test=10), []
+
+    def spy(*words, visits, **others):
+        asked.append(visits)
+        return calibrate(*words, visits=visits, **others)
+
+    monkeypatch.setattr(fit, "calibrate", spy)
+    assert main(["train", "folder", f"--data.root={root}", *TINY, f"--out={tmp_path / 'run'}"]) == 0
+    assert asked == [2]
