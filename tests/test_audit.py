@@ -4,12 +4,14 @@ import json
 
 import pytest
 import torch
+from rich.console import Console
 from torch import nn
 
 from auglabel import Calibration
 from auglabel.cli import main
 from auglabel.distance import DistanceGrid
-from auglabel.lab.audit import Bucket, audit_of, wilson
+from auglabel.lab import audited as audited_module
+from auglabel.lab.audit import Bucket, as_json, audit_of, wilson
 from auglabel.lab.draft import read_recipe
 from auglabel.tablefile import load_table
 
@@ -56,14 +58,42 @@ def test_wilson_by_hand():
     ],
 )
 def test_the_label_is_one_less_the_gap_but_at_least_the_accuracy(accuracy, confidence, label):
-    assert bucket(accuracy, confidence).label == pytest.approx(label)
+    audit = audited((0.25, 0.25), (0.25, 0.25))  # a poor network: even 20 % is half of what it knows
+    assert audit.label(bucket(accuracy, confidence)) == pytest.approx(label)
 
 
-def test_words_say_which_levels_keep_want_less_and_destroy():
+def test_where_the_class_is_no_longer_seen_words_and_labels_agree_on_the_accuracy():
+    """Confidence and accuracy of 0.29 leave no gap, and a label of 1 would be what the words deny."""
+    audit = audited((0.9, 0.9), (0.9, 0.9), (0.35, 0.35), (0.29, 0.24), (0.05, 0.3))
+    found = as_json(audit, {})
+    assert found["confidence"]["rotate"] == [1.0, 0.35, 0.29, 0.1]  # not below chance, a tenth
+    assert [each["label"] for each in found["buckets"]] == [1.0, 0.35, 0.29, 0.1]
+    assert [each["verdict"] for each in found["buckets"]] == ["keep", *3 * ["destroyed"]]
+    assert found["sentences"] == audit.sentences()
+    assert audit.sentences() == [
+        "rotate: level 1 keeps the label as it is; at levels 2 to 4 this network no longer sees the class "
+        "(accuracy 35 to 5 %): a label of 0.35 to 0.10."
+    ]
+
+
+def test_the_printed_map_has_the_labels_of_the_table(monkeypatch, capsys):
+    drawn = []
+
+    def spy(kinds, levels, values, title):
+        drawn.append((title, values))
+        return title
+
+    monkeypatch.setattr(audited_module, "heat_map", spy)
+    audited_module._show(audited((0.9, 0.9), (0.9, 0.9), (0.29, 0.29)), Console())
+    assert [values for title, values in drawn if title.startswith("Label confidence")] == [[1.0, 0.29]]
+
+
+def test_words_say_which_levels_keep_want_less_and_are_no_longer_seen():
     audit = audited((0.9, 0.9), (0.9, 0.9), (0.9, 0.905), (0.7, 0.9), (0.6, 0.9), (0.3, 0.8))
     assert audit.sentences() == [
         "rotate: levels 1 to 2 keep the label as it is; levels 3 to 4 want a label of 0.80 to 0.70 "
-        "(over-confident by 30.0 points); level 5 destroy the class (accuracy 30 %)."
+        "(over-confident by 30.0 points); at level 5 this network no longer sees the class (accuracy 30 %): "
+        "a label of 0.30."
     ]
 
 
@@ -77,6 +107,14 @@ def test_few_images_are_no_proof():
     audit = audited((0.9, 0.9), (0.8, 0.83))
     assert audit.verdict(bucket(0.8, 0.83, count=10_000)) == "soften"
     assert audit.verdict(bucket(0.8, 0.83, count=100)) == "keep"
+
+
+def test_a_label_that_is_kept_for_want_of_proof_is_named():
+    """0.5 to either side of 1,000 times 0.5: 1.96 * 0.0158 = 0.031, so 4 points are not one beyond that."""
+    audit = audited((0.6, 0.6), (0.5, 0.5), (0.5, 0.54))
+    assert audit.sentences() == [
+        "rotate: levels 1 to 2 keep the label as it is (the table's 0.96 is within noise of 1)."
+    ]
 
 
 def test_a_kind_without_levels_speaks_of_itself():

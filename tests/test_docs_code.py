@@ -47,7 +47,7 @@ PARSED = {
 }
 # Commands that are run with these words too, which make them small.
 SMALLER = {
-    r"auglabel train folder ": ["--epochs=1", "--model.widths=[4,8,8]", "--calibrate.visits=2"],
+    r"auglabel train folder ": ["--epochs=1", "--model.widths=[4,8,8]"],
     r"auglabel train embedded --labels": ["--epochs=1", "--split.train=60", "--split.validation=60"],
     r"auglabel eval runs/(one-hot|autolabel)": ["--resamples=20"],
     r"auglabel eval runs/mine --on .*(pgd|corrupted)": ["--resamples=0", "--images=2"],

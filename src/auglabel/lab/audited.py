@@ -189,7 +189,7 @@ def _show(audit: Audit, console: Console) -> None:
     )
     for title, values in (
         ("Accuracy, %: the lowest label that AutoLabel's rule allows", [b.accuracy for b in audit.buckets]),
-        ("Label confidence that this network calls for, %", [b.label for b in audit.buckets]),
+        ("Label confidence that this network calls for, %", [audit.label(b) for b in audit.buckets]),
     ):
         console.print(heat_map(grid.kinds, grid.levels, values, title))
     for sentence in audit.sentences():
