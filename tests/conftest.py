@@ -6,6 +6,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 import torch
+from checkout import watch
 from torch import Tensor, nn
 
 from auglabel.data.embedded import load_embedded
@@ -15,7 +16,12 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("default")
 
-REFERENCE = Path(__file__).resolve().parents[2] / "shared" / "reference"
+ROOT = Path(__file__).resolve().parents[1]
+REFERENCE = ROOT.parent / "shared" / "reference"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    watch(config, ROOT)
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,6 @@
 """What results/ and docs/results.md say is what the runs in results/ say."""
 
+import functools
 import importlib.util
 import json
 from pathlib import Path
@@ -24,9 +25,15 @@ def study():
     return Study("cpu", Results(KEPT / "runs"))
 
 
+@pytest.fixture(scope="module")
+def page(study):
+    """A table or figure by its name, made once."""
+    return functools.cache(lambda name: page_of(name, study))
+
+
 @pytest.mark.parametrize("name", NAMES)
-def test_a_table_is_made_of_the_runs_that_are_there(name, study, tmp_path):
-    page_of(name, study).write(tmp_path, chart=(KEPT / f"{name}.svg").exists())
+def test_a_table_is_made_of_the_runs_that_are_there(name, page, tmp_path):
+    page(name).write(tmp_path, chart=(KEPT / f"{name}.svg").exists())
     for end in ("md", "csv", "json", "tex"):
         assert (tmp_path / f"{name}.{end}").read_text() == (KEPT / f"{name}.{end}").read_text()
 
@@ -55,8 +62,8 @@ def test_the_page_is_made_of_the_tables():
     assert script.text() == (ROOT / "docs" / "results.md").read_text()
 
 
-def test_the_readmes_table_is_that_of_the_runs(study):
-    found = {(r.method, r.metric): r.shown() for r in page_of("table2", study).records if r.data == "cifar10"}
+def test_the_readmes_table_is_that_of_the_runs(page):
+    found = {(r.method, r.metric): r.shown() for r in page("table2").records if r.data == "cifar10"}
     text = (ROOT / "README.md").read_text()
     rows = [line for line in text.splitlines() if line.startswith(("| RandAug", "| AugMix")) and "±" in line]
     assert len(rows) == 8

@@ -72,15 +72,17 @@ def unlike(value: Any, shape: Any, at: str = "") -> str:
     with the shape of each entry; a dict with those of its keys, "key?" for one that may be missing and ...
     for all others; or a tuple of shapes, one of which must fit.
     """
+    if _is(value, shape):
+        return ""
     if isinstance(shape, tuple):
         wrongs = [unlike(value, each, at) for each in shape]
         return "" if "" in wrongs else wrongs[-1]
     if isinstance(shape, dict) and isinstance(value, dict):
         return next(filter(None, _unlike_keys(value, shape, at)), "")
     if isinstance(shape, list) and isinstance(value, list):
-        return next(filter(None, (unlike(v, shape[0], f"{at}.{n}") for n, v in enumerate(value))), "")
-    if _is(value, shape):
-        return ""
+        each = shape[0]  # a number that fits, of which there are many, needs no place in words
+        wrong = (unlike(v, each, f"{at}.{n}") for n, v in enumerate(value) if not _is(v, each))
+        return next(filter(None, wrong), "")
     return f"{shown(at.lstrip('.'))} must be {_named(shape)}, but {kind_of(value)} came"
 
 
@@ -97,6 +99,9 @@ def _unlike_keys(value: dict[str, Any], shape: Mapping[Any, Any], at: str) -> It
 
 
 def _is(value: Any, shape: Any) -> bool:
+    """Whether it is of this type, or of one of these; False if its entries have to be looked at too."""
+    if isinstance(shape, tuple):
+        return any(_is(value, each) for each in shape)
     if shape is None or shape is bool:
         return value is None if shape is None else isinstance(value, bool)
     if isinstance(value, bool):

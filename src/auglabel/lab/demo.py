@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -58,21 +58,15 @@ class Outcome:
     subject: Subject | None = None  # the same for the page
 
 
-class Ticks(Protocol):
-    """Where a tick goes after each epoch: a queue."""
-
-    def put(self, item: int) -> None: ...
-
-
 def recipe_for(method: str, seed: int, epochs: int) -> Recipe:
     return read_recipe("embedded", [*METHODS[method], f"--seed={seed}", f"--epochs={epochs}"])
 
 
-def run(method: str, seed: int, epochs: int, ticks: Ticks | None = None) -> Outcome:
-    """Train one network and measure it on the test images."""
+def run(method: str, seed: int, epochs: int, tick: Callable[[], None] | None = None) -> Outcome:
+    """Train one network, with a `tick` after each epoch, and measure it on the test images."""
     start = time.perf_counter()
     recipe, seen = recipe_for(method, seed, epochs), Seen()
-    trainer = trained(recipe, ticks, seen)
+    trainer = trained(recipe, tick, seen)
     table = trainer.table()
     measured = test(trainer, seed)
     readings = {
@@ -92,7 +86,7 @@ class Seen:
     history: list[tuple[int, Confidences]] = field(default_factory=list)
 
 
-def trained(recipe: Recipe, ticks: Ticks | None = None, seen: Seen | None = None) -> Trainer:
+def trained(recipe: Recipe, tick: Callable[[], None] | None = None, seen: Seen | None = None) -> Trainer:
     """A trainer at the end of its recipe; `seen` is filled on the way."""
     trainer = Trainer(recipe, *data_for(recipe), device="cpu")
     for _ in range(recipe.training.epochs):
@@ -104,8 +98,8 @@ def trained(recipe: Recipe, ticks: Ticks | None = None, seen: Seen | None = None
         if seen is not None:
             seen.epochs.append(record | {"images_per_second": speed})
             seen.history += [] if labels is None else [(record["epoch"], labels)]
-        if ticks is not None:
-            ticks.put(1)
+        if tick is not None:
+            tick()
     return trainer
 
 

@@ -3,33 +3,31 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import multiprocessing
-import signal
 import statistics
-import threading
 import time
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
-from queue import Queue
+from ctypes import Array, c_int
+from functools import partial
+from typing import NamedTuple
 
 import torch
 from rich import box
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from auglabel.augment.randaug import RandAug
+from auglabel.lab.bar import bar_of, followed
 from auglabel.lab.build import data_for
 from auglabel.lab.demo import DISTORTIONS, METHODS, Outcome, Reading, recipe_for, run
 from auglabel.lab.inspect import heat_map
-from auglabel.lab.memory import keep_memory
 from auglabel.lab.pictures import sheet_of
 from auglabel.lab.recipe import Recipe
 from auglabel.lab.report.page import picture_of
 from auglabel.lab.report.reported import TILE, Reported, write_report
 from auglabel.lab.results import IN_PERCENT
-from auglabel.lab.workers import cores
+from auglabel.lab.workers import cores, each
 
 PAGE = "runs/demo.html"
 HEADS = {"accuracy": "accuracy", "ece": "ECE", "debiased_ece": "debiased", "nll": "NLL", "brier": "Brier"}
@@ -76,47 +74,33 @@ def _report(outcomes: Sequence[Outcome], recipe: Recipe, console: Console) -> No
 
 def _run_all(seeds: int, epochs: int, console: Console) -> list[Outcome]:
     """Every method with every seed, one process and one thread per core: faster than many threads."""
-    context = multiprocessing.get_context("spawn")
-    runs = [(method, seed) for seed in range(seeds) for method in METHODS]
+    runs = [Run(number, *which) for number, which in enumerate(itertools.product(range(seeds), METHODS))]
+    ended = multiprocessing.RawArray("i", len(runs))  # no lock, which a killed process would never release
     outcomes = []
+    bar = bar_of("epochs", console)
+    task = bar.add_task(f"training {len(runs)} networks", total=len(runs) * epochs)
     with (
-        context.Manager() as manager,
-        Progress(
-            TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn(), console=console
-        ) as bar,
-        ProcessPoolExecutor(min(cores(), len(runs)), context, _settle) as pool,
+        followed(bar, task, lambda: {"completed": sum(ended)}),
+        contextlib.closing(each(partial(_run, epochs, ended), runs, cores(), "start the demo again")) as done,
     ):
-        ticks = manager.Queue()
-        task = bar.add_task(f"training {len(runs)} networks", total=len(runs) * epochs)
-        threading.Thread(target=_count, args=(ticks, bar, task), daemon=True).start()
-        jobs = [pool.submit(run, method, seed, epochs, ticks) for method, seed in runs]
-        try:
-            for job in as_completed(jobs):
-                outcomes.append(job.result())
-                last = outcomes[-1]
-                console.print(f"{last.method}, seed {last.seed}: {last.seconds:.0f} s", highlight=False)
-        except BrokenProcessPool:
-            raise OSError("a training process was killed from outside, perhaps for lack of memory.") from None
-        finally:
-            ticks.put(None)
-            pool.shutdown(wait=False, cancel_futures=True)
-            if len(outcomes) < len(runs):
-                for process in context.active_children():
-                    process.kill()
+        for _, outcome in done:
+            outcomes.append(outcome)
+            console.print(f"{outcome.method}, seed {outcome.seed}: {outcome.seconds:.0f} s", highlight=False)
     return outcomes
 
 
-def _settle() -> None:
-    """In each process: one thread, memory that is kept, and Ctrl-C left to the parent."""
+class Run(NamedTuple):
+    number: int
+    seed: int
+    method: str
+
+
+def _run(epochs: int, ended: Array[c_int], which: Run) -> Outcome:
+    def tick() -> None:
+        ended[which.number] += 1
+
     torch.set_num_threads(1)
-    keep_memory()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def _count(ticks: Queue[int | None], bar: Progress, task: object) -> None:
-    with contextlib.suppress(EOFError, OSError):  # the queue goes first when a run is given up
-        while ticks.get() is not None:
-            bar.advance(task)  # type: ignore[arg-type]
+    return run(which.method, which.seed, epochs, tick)
 
 
 def results(outcomes: Sequence[Outcome]) -> Table:

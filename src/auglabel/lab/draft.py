@@ -27,9 +27,9 @@ from auglabel.lab.options import (
     PLAIN,
     RecipeError,
     explained,
+    help_of,
     pairs,
     parser_for,
-    without_files,
     yaml_text,
 )
 from auglabel.lab.recipe import Choice, Recipe, Training, flat, listed
@@ -50,7 +50,7 @@ def read_recipe(name: str | None = None, words: Sequence[str] = (), *, typed: Se
 
 def help_text(name: str | None, words: Sequence[str]) -> str:
     """Every option of the recipe, with the entries that `name` and `words` choose."""
-    return without_files(parser_for(_draft(name, words).names).format_help())
+    return help_of(_draft(name, words).names)
 
 
 def _draft(name: str | None, words: Sequence[str], typed: Sequence[str] = ()) -> _Draft:

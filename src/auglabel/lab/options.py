@@ -9,9 +9,11 @@ import functools
 import inspect
 import re
 from argparse import ArgumentError
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import fields
 from functools import partial
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 import yaml
@@ -24,8 +26,6 @@ from auglabel.lab.catalogue import AUGMENTATIONS, DATASETS, LABELS
 from auglabel.lab.recipe import Calibrate, Engine, Optimizer, Training, flat, listed
 from auglabel.lab.schedules import SCHEDULES
 from auglabel.models.by_name import model_function
-
-set_parsing_settings(docstring_parse_attribute_docstrings=True)
 
 Flags = TypeVar("Flags")
 
@@ -64,15 +64,30 @@ GIVEN_TO_PLAIN: dict[str, set[str | int]] = {"split": {"data", "generator"}}
 
 def parser_for(names: Mapping[str, str]) -> ArgumentParser:
     """A parser of every option, with these entries in the sections that name one."""
-    if any(":" in name for name in names.values()):  # a function of the user's may change
+    if _may_change(names):
         return _parser(names)
     return _kept(tuple(sorted(names.items())))
 
 
 @functools.lru_cache(maxsize=64)
 def _kept(names: tuple[tuple[str, str], ...]) -> ArgumentParser:
-    """Making one takes a tenth of a second, most of it to read docstrings."""
     return _parser(dict(names))
+
+
+def help_of(names: Mapping[str, str]) -> str:
+    """Every option, with these entries in the sections that name one, and what each means."""
+    with explained_options():
+        return without_files(_parser(names).format_help())
+
+
+@contextmanager
+def explained_options() -> Iterator[None]:
+    """Parsers made meanwhile know what fields mean: help needs that alone, and it is slow to find out."""
+    set_parsing_settings(docstring_parse_attribute_docstrings=True)
+    try:
+        yield
+    finally:
+        set_parsing_settings(docstring_parse_attribute_docstrings=False)
 
 
 def _parser(names: Mapping[str, str]) -> ArgumentParser:
@@ -90,9 +105,26 @@ def _parser(names: Mapping[str, str]) -> ArgumentParser:
     return parser
 
 
-def usual(names: Mapping[str, str]) -> dict[str, Any]:
+def usual(names: Mapping[str, str]) -> Mapping[str, Any]:
     """The value of every option, by its dotted key, where nothing but these entries was asked for."""
-    return flat(listed(parser_for(names).get_defaults().as_dict()))
+    if _may_change(names):
+        return _defaults(_parser(names))
+    return _usual(tuple(sorted(names.items())))
+
+
+@functools.lru_cache(maxsize=64)
+def _usual(names: tuple[tuple[str, str], ...]) -> Mapping[str, Any]:
+    """Asked for every job of a sweep or a table, and slow to ask a parser for."""
+    return MappingProxyType(_defaults(_kept(names)))
+
+
+def _defaults(parser: ArgumentParser) -> dict[str, Any]:
+    return flat(listed(parser.get_defaults().as_dict()))
+
+
+def _may_change(names: Mapping[str, str]) -> bool:
+    """Whether one of them is a function of the user's, in a module that may be another tomorrow."""
+    return any(":" in name for name in names.values())
 
 
 def without_files(text: str) -> str:

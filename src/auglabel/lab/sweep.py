@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 import time
 import traceback
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import torch
 from rich.console import Console
 
 from auglabel.checks import require_whole
-from auglabel.lab.bar import bar_of
+from auglabel.lab.bar import bar_of, followed
 from auglabel.lab.job import Job, Results
 from auglabel.lab.workers import cores, each
 
@@ -73,7 +72,9 @@ def run_all(jobs: Sequence[Job], results: Results, crew: Crew, console: Console)
     """Do every job whose result is not there; a sentence for each that failed. The others go on."""
     waiting = [job for job in jobs if results.read(job) is None]
     console.file = console.file  # a job done in this process takes what is printed into its log meanwhile
-    with _Bar(waiting, results, console):
+    bar = bar_of("epochs", console)
+    task = bar.add_task("", total=sum(job.recipe.training.epochs for job in waiting))
+    with followed(bar, task, partial(_far, waiting, results)):
         return go_through(waiting, partial(attempt, results), crew, console, lambda job: job.stem)
 
 
@@ -115,43 +116,19 @@ def attempt(results: Results, job: Job) -> str | None:
     return None
 
 
-class _Bar:
-    """One bar for all jobs, in epochs: it looks into the runs, wherever they are done."""
+def _far(jobs: Sequence[Job], results: Results) -> dict[str, Any]:
+    """How many epochs there are behind the runs, wherever they are done, and in words how many runs."""
+    done = [_epochs(job, results) for job in jobs]
+    under_way = sum(0 < count < job.recipe.training.epochs for count, job in zip(done, jobs, strict=True))
+    ready = sum(results.file(job).is_file() for job in jobs)
+    return {"completed": sum(done), "description": f"{ready}/{len(jobs)} runs done, {under_way} training"}
 
-    def __init__(self, jobs: Sequence[Job], results: Results, console: Console) -> None:
-        self.jobs, self.results = jobs, results
-        self.bar = bar_of("epochs", console)
-        self.task = self.bar.add_task("", total=sum(job.recipe.training.epochs for job in jobs))
-        self.over = threading.Event()
-        self.watching = threading.Thread(target=self._watch, daemon=True)
 
-    def __enter__(self) -> None:
-        self.bar.start()
-        if not self.bar.disable:
-            self.watching.start()
-
-    def __exit__(self, *error: object) -> None:
-        self.over.set()
-        if self.watching.is_alive():
-            self.watching.join()
-        self.bar.stop()
-
-    def _watch(self) -> None:
-        while not self.over.wait(1.0):
-            done = [self._epochs(job) for job in self.jobs]
-            under_way = sum(
-                0 < count < job.recipe.training.epochs for count, job in zip(done, self.jobs, strict=True)
-            )
-            ready = sum(self.results.file(job).is_file() for job in self.jobs)
-            words = f"{ready}/{len(self.jobs)} runs done, {under_way} training"
-            self.bar.update(self.task, completed=sum(done), description=words)
-
-    def _epochs(self, job: Job) -> int:
-        """How many a run has behind it."""
-        if self.results.file(job).is_file():
-            return job.recipe.training.epochs
-        file = self.results.run(job).metrics_file
-        try:
-            return file.read_bytes().count(b"\n")
-        except OSError:
-            return 0
+def _epochs(job: Job, results: Results) -> int:
+    """How many a run has behind it."""
+    if results.file(job).is_file():
+        return job.recipe.training.epochs
+    try:
+        return results.run(job).metrics_file.read_bytes().count(b"\n")
+    except OSError:
+        return 0

@@ -272,8 +272,9 @@ def help_for(verb: str, words: Sequence[str]) -> str:
     """The verb's own flags, and for those that take a recipe its options."""
     what, kinds = FLAGS[verb]
     parser = ArgumentParser(exit_on_error=False, add_help=False)
-    for kind in kinds:
-        parser.add_class_arguments(kind)
+    with options.explained_options():
+        for kind in kinds:
+            parser.add_class_arguments(kind)
     usage = f"usage: auglabel {verb} {what}".rstrip() + (" [--option value ...]" if kinds else "")
     text = f"{usage}\n\n{options.without_files(parser.format_help())}"
     if verb not in ("train", "sweep", "preview"):

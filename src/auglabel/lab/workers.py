@@ -24,11 +24,12 @@ _do: Callable[[Any], Any]  # of a worker process
 
 
 def each(
-    do: Callable[[Item], Result], work: Sequence[Item], workers: int
+    do: Callable[[Item], Result], work: Sequence[Item], workers: int, way_out: str = AGAIN
 ) -> Generator[tuple[Item, Result], None, None]:
     """`do` of every item, with its result, as they are done; `do` goes to every process once.
 
-    Processes have one thread each and end when this one does, however it does.
+    Processes have one thread each and end when this one does, however it does. `way_out` ends the
+    sentence that is raised if one of them is killed.
     """
     workers = min(workers, len(work))
     if workers < 2:
@@ -47,7 +48,7 @@ def each(
             done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
             yield from (future.result() for future in done)
     except BrokenProcessPool:
-        raise OSError(f"a process was killed from outside, perhaps for lack of memory: {AGAIN}.") from None
+        raise OSError(f"a process was killed from outside, perhaps for lack of memory: {way_out}.") from None
     except BaseException:
         for process in list(pool._processes.values()):  # no others that this process may have begun
             process.kill()

@@ -38,10 +38,11 @@ ONLY_DRAWN = "The paper draws this figure and prints none of its numbers."
 def figure(name: str, study: Study) -> Page:
     """A figure by its name: a block per panel, a line per curve, a column per point."""
     rows = rows_of(name, study.scale)
-    records = [record for row in rows for record in CURVES[name](row, study.found(row))]
+    found = {row.name: study.found(row) for row in rows}
+    records = [record for row in rows for record in CURVES[name](row, found[row.name])]
     panels = dict.fromkeys((record.data, record.metric) for record in records)
     blocks = [_block(name, [r for r in records if (r.data, r.metric) == panel]) for panel in panels]
-    notes = [ONLY_DRAWN, *notes_of(study, rows)]
+    notes = [ONLY_DRAWN, *notes_of(study, rows, found)]
     if name == "figure1" and records:
         notes.insert(0, "![Pictures of every bucket](figure1_images.png)")
         notes.insert(1, "The pictures are of the embedded images; the labels were learned on the data above.")

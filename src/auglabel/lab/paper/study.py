@@ -83,12 +83,12 @@ class Study:
 
     def chosen(self, row: Row) -> float | None:
         """The value of lowest validation NLL; None while not all are tried, or with nothing to choose."""
+        tried = self.tuning(row)
+        read = {value: self.results.read(job) for value, job in tried.items()}
         found = {
-            value: nll(self.results.read(job))
-            for value, job in self.tuning(row).items()
-            if self.results.read(job) is not None or job.stem in self.failed
+            v: nll(read[v]) for v, job in tried.items() if read[v] is not None or job.stem in self.failed
         }
-        if len(found) < len(self.tuning(row)) or not any(map(math.isfinite, found.values())):
+        if len(found) < len(tried) or not any(map(math.isfinite, found.values())):
             return None
         return min(found, key=lambda value: found[value])
 

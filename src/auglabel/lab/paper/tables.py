@@ -31,6 +31,7 @@ POOLED = (
     "AutoLabel learns by its pooled rule, the default here, unless a row says that it has the paper's full "
     "calibration."
 )
+Found = Mapping[str, dict[int, dict[str, Any]]]  # results by the row's name and seed
 NAMED_OTHERWISE = {"clean_accuracy": "accuracy"}  # in the paper's Table 4
 
 
@@ -85,7 +86,7 @@ def _table(name: str, study: Study) -> Page:
                 body.append([DATA[data], method, "0", *(each.shown() for each in more)])
         if body:
             blocks.append(Block(title, ["data", "method", "seeds", *map(name_of, metrics)], body))
-    return Page(name, _title(name), blocks, records, notes_of(study, rows))
+    return Page(name, _title(name), blocks, records, notes_of(study, rows, found))
 
 
 def _blocks(name: str) -> list[tuple[str, tuple[str, ...]]]:
@@ -105,15 +106,13 @@ def _blocks(name: str) -> list[tuple[str, tuple[str, ...]]]:
     ]
 
 
-def _record(
-    row: Row, method: str, metric: str, found: Mapping[str, dict[int, dict[str, Any]]], paper: float | None
-) -> Record:
+def _record(row: Row, method: str, metric: str, found: Found, paper: float | None) -> Record:
     by_seed = {seed: _value(row, seed, metric, found) for seed in found[row.name]}
     there = {seed: value for seed, value in by_seed.items() if value is not None}
     return Record(row.data, method, metric, list(there), list(there.values()), paper=paper, ran=bool(by_seed))
 
 
-def _value(row: Row, seed: int, metric: str, found: Mapping[str, dict[int, dict[str, Any]]]) -> float | None:
+def _value(row: Row, seed: int, metric: str, found: Found) -> float | None:
     """Of one run; Delta needs vanilla's of the same seed."""
     if metric != "delta":
         return reading(found[row.name][seed], metric)
@@ -162,11 +161,11 @@ def _title(name: str) -> str:
     )
 
 
-def notes_of(study: Study, rows: Sequence[Row]) -> list[str]:
-    """What the numbers are, what was chosen, and what is missing."""
+def notes_of(study: Study, rows: Sequence[Row], found: Found) -> list[str]:
+    """What the numbers are, what was chosen, and what is missing from what was `found`."""
     notes = [
         "Mean ± standard deviation over seeds; all but NLL and Brier in percent. In parentheses what the "
-        f"paper printed, for its own networks and training. {_sizes(study, rows)}".strip()
+        f"paper printed, for its own networks and training. {_sizes(rows, found)}".strip()
     ]
     if study.scale == "cpu" and any(row.tuned == "alpha" for row in rows):
         notes.append(POOLED)
@@ -177,16 +176,16 @@ def notes_of(study: Study, rows: Sequence[Row]) -> list[str]:
         notes.append(f"Chosen on validation images of a seed that is not reported: {', '.join(chosen)}.")
     if changed := [row.name for row in rows if row.like]:
         notes.append(f"With the value of the row that they change: {', '.join(changed)}.")
-    if short := [row.name for row in rows if len(study.found(row)) < (study.seeds or row.seeds)]:
+    if short := [row.name for row in rows if len(found[row.name]) < (study.seeds or row.seeds)]:
         notes.append(f"Not run, or not with all seeds: {', '.join(short)}.")
     return notes
 
 
-def _sizes(study: Study, rows: Sequence[Row]) -> str:
+def _sizes(rows: Sequence[Row], found: Found) -> str:
     """How many images each ECE is of: it depends on them."""
     counts: dict[str, dict[str, int]] = {}
     for row in rows:
-        for result in study.found(row).values():
+        for result in found[row.name].values():
             for evaluation in result["evaluations"]:
                 for line in evaluation["rows"]:
                     kind = "clean" if line[1] is None else "each corruption and severity"
