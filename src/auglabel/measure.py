@@ -13,7 +13,7 @@ from torch import Generator, Tensor, nn
 from auglabel.augment.base import Augmentation
 from auglabel.calibration import Calibration
 from auglabel.checks import require_whole
-from auglabel.modes import evaluating, unwrapped
+from auglabel.modes import evaluating, pixels, unwrapped
 from auglabel.view import View
 
 GOLDEN = (math.sqrt(5) - 1) / 2
@@ -24,14 +24,14 @@ Batches = Iterable[tuple[Tensor, Tensor]]
 def measure(model: nn.Module, views: Iterable[View], groups: int = 1, bins: int = 15) -> Calibration:
     """Add the model's predictions on `views` into one table, grouped by bucket, summed over ranks.
 
-    The model's outputs are logits. It is in evaluation mode meanwhile, and left as it was; a distributed
-    one is measured without its wrapper.
+    The model is called with floating point in [0, 1], also where the views are bytes, and gives logits. It is
+    in evaluation mode meanwhile, and left as it was; a distributed one is measured without its wrapper.
     """
     model = unwrapped(model)
     seen = Calibration(groups, bins)
     with evaluating(model):
         for view in views:
-            seen.update_logits(model(view.images), view.labels, view.bucket)
+            seen.update_logits(model(pixels(view.images, model)), view.labels, view.bucket)
     return seen.summed_over_ranks()
 
 
