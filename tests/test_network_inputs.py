@@ -1,6 +1,7 @@
 """Whatever calls a network hands it floating point in [0, 1], also where the images are bytes."""
 
 import importlib
+import json
 
 import pytest
 import torch
@@ -359,3 +360,19 @@ def test_torchscript_is_measured_on_bytes_as_it_is_on_pixels(shifted):
     assert accuracy > 0.6
     seen = measure(torch.jit.script(net), [view_of(*load_embedded().test)])
     assert seen.accuracy.item() == pytest.approx(accuracy, abs=1e-3)
+
+
+@pytest.mark.parametrize("saved", ["in evaluation mode", "in training mode", "frozen"])
+def test_a_torchscript_program_is_audited_at_its_accuracy(saved, shifted, tmp_path):
+    net, accuracy = shifted
+    script = torch.jit.script(net)
+    if saved == "in training mode":
+        script.train()
+    if saved == "frozen":
+        script = torch.jit.freeze(script)
+    script.save(str(tmp_path / "net.ts"))
+    net.eval()
+    out = tmp_path / "audit.json"
+    words = ["--data=embedded", f"--program={tmp_path / 'net.ts'}", "--augment=mixup", f"--out={out}"]
+    assert main(["audit", *words]) == 0
+    assert json.loads(out.read_text())["clean"]["accuracy"] == pytest.approx(accuracy, abs=1e-3)
