@@ -90,6 +90,18 @@ def test_ranks_share_a_loader_without_repeats(monkeypatch, world, count):
         assert shares == [list(range(rank, count, world)) for rank in range(world)]
 
 
+@pytest.mark.parametrize("distributed", [False, True])
+def test_ranks_refuse_batches_of_other_than_images_and_labels(monkeypatch, distributed):
+    rows = TensorDataset(torch.arange(6), torch.arange(6), torch.arange(6))
+    monkeypatch.setattr(parts.dist, "is_initialized", lambda: True)
+    monkeypatch.setattr(parts.dist, "get_rank", lambda: 0)
+    monkeypatch.setattr(parts.dist, "get_world_size", lambda: 2)
+    sampler = DistributedSampler(rows, 2, 0, shuffle=False) if distributed else None
+    loader = DataLoader(rows, batch_size=3, sampler=sampler)
+    with pytest.raises(TypeError, match=r"must yield two tensors, .* got a list of Tensor, Tensor, Tensor"):
+        list(own_share(loader, loader))
+
+
 # AugLabelMixup needs nothing of timm; tests/with_timm has it in timm's own loop.
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import torch
 import torch.distributed as dist
@@ -12,7 +12,7 @@ from torch import Generator, Tensor, nn
 
 from auglabel.augment.base import Augmentation
 from auglabel.calibration import Calibration
-from auglabel.checks import require_whole
+from auglabel.checks import kind_of, require_whole
 from auglabel.modes import evaluating, pixels, unwrapped
 from auglabel.view import View
 
@@ -47,8 +47,8 @@ def calibrate(
 ) -> Calibration:
     """Calibration of `model` on every bucket of `augment`, over the validation set.
 
-    `loader` yields (images, labels); under several ranks, each rank's own share. The paper measures
-    every image in every bucket; see `every_bucket` for the cheaper `visits`.
+    `loader` yields (images, labels) and nothing else; under several ranks, each rank's own share. The paper
+    measures every image in every bucket; see `every_bucket` for the cheaper `visits`.
     """
     views = every_bucket(model, augment, loader, visits=visits, turn=turn, generator=generator)
     seen = measure(model, views, groups=len(augment.grid), bins=bins)
@@ -84,13 +84,30 @@ def every_bucket(
     together = dist.is_available() and dist.is_initialized()
     place, ranks = (dist.get_rank(), dist.get_world_size()) if together else (0, 1)
     step, start = (round_step(buckets), round_start(turn, buckets)) if visits < buckets else (1, 0)
-    for images, labels in loader:
+    for images, labels in map(pair, loader):
         images, labels = images.to(device), labels.to(device)
         first = start + visits * (place + ranks * torch.arange(len(images), device=device))
         for visit in range(visits):
             bucket = step * (first + visit) % buckets
             yield augment(images, labels, model, bucket=bucket, generator=generator)
         place += ranks * len(images)
+
+
+def pair(batch: object) -> tuple[Tensor, Tensor]:
+    """The images and labels of a batch, which must be just these two."""
+    if isinstance(batch, tuple | list) and [isinstance(part, Tensor) for part in batch] == [True, True]:
+        return batch[0], batch[1]
+    picked = "batch[0], batch[1]"
+    if isinstance(batch, Mapping):
+        came, picked = f"a dictionary of {', '.join(map(str, batch))}", 'batch["image"], batch["label"]'
+    elif isinstance(batch, tuple | list):
+        came = f"a {type(batch).__name__} of {', '.join(type(part).__name__ for part in batch[:9])}"
+    else:
+        came = kind_of(batch)
+    raise TypeError(
+        f"the loader must yield two tensors, (images, labels), got {came}. "
+        f"Pick the two, by the names or places that they have: (({picked}) for batch in loader)."
+    )
 
 
 def round_step(buckets: int) -> int:

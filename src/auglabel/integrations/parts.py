@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from auglabel.augment.base import Augmentation
 from auglabel.checks import kind_of, require_tensor
+from auglabel.measure import pair
 from auglabel.models.normalize import Normalize
 from auglabel.modes import unwrapped
 from auglabel.together import AugLabel
@@ -98,7 +99,7 @@ def own_share(loader: object, batches: Iterable[Batch]) -> Iterator[Batch]:
         yield from _first(batches, len(range(rank, len(loader.dataset), world)))  # type: ignore[attr-defined]
     else:
         start = 0
-        for images, labels in batches:
+        for images, labels in map(pair, batches):
             rows = slice((rank - start) % world, None, world)
             start += len(labels)
             if len(labels[rows]):
@@ -106,7 +107,7 @@ def own_share(loader: object, batches: Iterable[Batch]) -> Iterator[Batch]:
 
 
 def _first(batches: Iterable[Batch], count: int) -> Iterator[Batch]:
-    for images, labels in batches:
+    for images, labels in map(pair, batches):
         if count <= 0:
             return
         yield images[:count], labels[:count]
