@@ -199,6 +199,8 @@ def test_images_that_are_normalised_already_may_come(tmp_path):
     labels = callback(mean=[0.286], std=[0.353])
     trainer_for(tmp_path, labels, epochs=1).fit(Classifier(), loader, loader)
     assert labels.learned.updates == 1
+    with pytest.raises(ValueError, match=r"look normalised: pass the mean= and std= that they were"):
+        trainer_for(tmp_path, callback(), epochs=1).fit(Classifier(), loader, loader)
 
 
 def test_labels_that_do_not_learn_need_no_validation_images(tmp_path):
