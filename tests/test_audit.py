@@ -9,10 +9,12 @@ from torch import nn
 
 from auglabel import Calibration
 from auglabel.cli import main
+from auglabel.data.embedded import load_embedded
 from auglabel.distance import DistanceGrid
 from auglabel.lab import audited as audited_module
 from auglabel.lab.audit import Bucket, as_json, audit_of, wilson
 from auglabel.lab.draft import read_recipe
+from auglabel.lab.seeding import generator_for
 from auglabel.tablefile import load_table
 
 SMALL = ["--split.train=200", "--split.validation=100", "--epochs=3", "--model.widths=[8,8,8]"]
@@ -212,6 +214,45 @@ def test_programs_give_what_the_network_gives(run, tmp_path):
         assert found["data"]["checksum"] == expected["data"]["checksum"]
         for mine, theirs in zip(found["buckets"], expected["buckets"], strict=True):
             assert mine["confidence"] == pytest.approx(theirs["confidence"], abs=1e-4)
+
+
+@pytest.mark.parametrize("fixed", [1, 7, 64])
+def test_a_program_for_a_fixed_number_of_images_gives_what_the_network_gives(fixed, tmp_path):
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Flatten(), nn.Linear(784, 10))
+    program = torch.export.export(net, (torch.zeros(fixed, 1, 28, 28),))
+    torch.export.save(program, tmp_path / "net.pt2")
+    out = tmp_path / "audit.json"
+    words = ["--data=embedded", f"--program={tmp_path / 'net.pt2'}", "--augment=mixup", "--augment.levels=1"]
+    assert main(["audit", *words, "--part=test", "--images=30", "--batch_size=12", f"--out={out}"]) == 0
+    rows = torch.randperm(2000, generator=generator_for(0, "images"))[:30]
+    images, labels = (part[rows] for part in load_embedded().test)
+    probs = net(images.float() / 255).softmax(dim=1)
+    found = json.loads(out.read_text())["clean"]
+    assert found["count"] == 30
+    assert found["accuracy"] == pytest.approx(
+        (probs.argmax(dim=1) == labels).double().mean().item(), abs=1e-6
+    )
+    assert found["confidence"] == pytest.approx(probs.amax(dim=1).mean().item(), abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("shape", "most", "told"),
+    [
+        ((8, 1, 28, 28), 64, "does not take images of shape (100, 1, 28, 28)"),  # 64 at a time at most
+        ((8, 1, 24, 24), 1024, "does not take the 1 x 28 x 28 images of embedded"),
+    ],
+)
+def test_a_program_for_other_batches_or_images_gets_one_sentence(shape, most, told, tmp_path, capsys):
+    net = nn.Sequential(nn.AdaptiveAvgPool2d(5), nn.Flatten(), nn.Linear(25, 10))
+    batch = torch.export.Dim("batch", min=1, max=most)
+    program = torch.export.export(net, (torch.zeros(shape),), dynamic_shapes=({0: batch},))
+    torch.export.save(program, tmp_path / "net.pt2")
+    words = ["--data=embedded", f"--program={tmp_path / 'net.pt2'}", "--images=100"]
+    assert main(["audit", *words, f"--out={tmp_path / 'x.json'}"]) == 1
+    said = capsys.readouterr().err
+    assert told in said
+    assert said.count("\n") == 1
 
 
 class Nine(nn.Module):

@@ -72,8 +72,9 @@ class AugLabel(nn.Module):
     ) -> Calibration | None:
         """Learn from the model on validation images, once after each epoch; what was seen of it.
 
-        `loader` yields (images, labels); under several ranks, each rank's own share. Without a `generator`
-        the draws depend on the number of the update and the rank alone: they never shift the training's.
+        `loader` yields (images, labels); under several ranks, each rank's own share. The model is called with
+        floating point in [0, 1], also where the images are bytes. Without a `generator` the draws depend on
+        the number of the update and the rank alone: they never shift the training's.
         """
         if not self.policy.adaptive:
             return None

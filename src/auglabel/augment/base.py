@@ -34,7 +34,7 @@ class Augmentation:
         model: nn.Module | None,
         generator: Generator | None,
     ) -> View:
-        """`images` moved by `distance`. Only attacks look at `model`."""
+        """`images` moved by `distance`. Only attacks call `model`, with `modes.pixels(images, model)`."""
         raise NotImplementedError(f"{type(self).__name__} must define apply(...).")
 
     def require(self, images: Tensor) -> None:
