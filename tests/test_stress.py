@@ -198,7 +198,7 @@ def test_a_pool_of_buckets_of_one_image_knows_numbers_only():
         seen = Calibration(groups=82)
         logits = 50 * torch.randn(82, 10, generator=torch.Generator().manual_seed(epoch))
         seen.update_logits(logits, torch.zeros(82).long(), torch.arange(82))
-        policy.update(pool(seen))
+        policy.update(pool(seen, policy.table))
         assert policy.table.isfinite().all()
         assert ((policy.table >= 0) & (policy.table <= 1)).all()
     assert (policy.table < 1).all()

@@ -89,7 +89,8 @@ class AugLabel(nn.Module):
             bins=self.bins,
             generator=_generator(turn) if generator is None else generator,
         )
-        self.policy.update(self.pool(seen) if pooled else seen)
+        table = self.policy.table if isinstance(self.policy, TablePolicy) else None
+        self.policy.update(self.pool(seen, table) if pooled else seen)
         self.updates += 1
         return seen
 

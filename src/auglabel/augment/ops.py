@@ -248,10 +248,11 @@ def blend(images: Tensor, others: Tensor, order: Tensor | None, weight: Tensor) 
     exact = _working_dtype(images.dtype)
     weight = _per_image(weight).to(exact)
     size = _at_once(images)
+    graded = torch.is_grad_enabled() and (images.requires_grad or others.requires_grad)  # cannot use out=
     for start in range(0, len(images), size):
         part = slice(start, start + size)
         other = others[part] if order is None else others.index_select(0, order[part])
-        if images.dtype == exact:
+        if images.dtype == exact and not graded:
             torch.lerp(images[part], other, weight[part], out=out[part])
         else:
             out[part] = _as(torch.lerp(images[part].to(exact), other.to(exact), weight[part]), images.dtype)
