@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import io
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from auglabel import __version__
 
@@ -35,6 +37,7 @@ def main(words: Sequence[str] | None = None) -> int:
     if words[0] == "--version":
         print(f"auglabel {__version__}")
         return 0
+    _find_home()
     verb, *rest = words
     if verb not in VERBS:
         near = difflib.get_close_matches(verb, VERBS, n=1)
@@ -76,6 +79,14 @@ def usage() -> str:
     )
 
 
+def _find_home() -> None:
+    """Set one for packages that ask for it where there is none, as in a container with any user id."""
+    try:
+        Path.home()
+    except RuntimeError:
+        os.environ["HOME"] = "/"  # as Docker does
+
+
 def _lacks_memory(error: Exception) -> bool:
     """Whether Python says so, or torch does, for which that is one of many errors of a kind."""
     words = ("out of memory", "allocate memory", "not enough memory")
@@ -89,6 +100,9 @@ def _fail(sentence: str, code: int) -> int:
 
 def run() -> None:
     """Run the command that was typed, and end this process."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a letter that a terminal lacks must not end a command
     code = main()
     if os.environ.get("WORLD_SIZE", "1") != "1":
         # One of several ranks goes at once: torch's threads may abort an interpreter that takes itself apart.
