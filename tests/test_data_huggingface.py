@@ -130,9 +130,7 @@ def test_a_file_outside_the_data_set_is_not_read(outside, tmp_path):
     root.mkdir()
     (tmp_path / "secret").write_text("s")
     (root / "link").symlink_to(tmp_path / "secret")
-    with pytest.raises(
-        ValueError, match=r"image 0 of cats.train is the file .*, which lies outside"
-    ):
+    with pytest.raises(ValueError, match=r"image 0 of cats.train is the file .*, which lies outside"):
         rows_naming(outside.format(root=root), root).read(0)
 
 
