@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import difflib
 import os
+import signal
 import sys
 from collections.abc import Sequence
+from types import FrameType
 
 from auglabel import __version__
 
@@ -40,8 +42,10 @@ def main(words: Sequence[str] | None = None) -> int:
         hint = f' Did you mean "{near[0]}"?' if near else ""
         return _fail(f'there is no command "{verb}". There are: {", ".join(VERBS)}.{hint}', 2)
     try:
-        from auglabel.lab import verbs
+        from auglabel.lab import verbs  # and torch with them
 
+        if signal.getsignal(signal.SIGINT) is _leave:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         return verbs.run(verb, rest)
     except KeyboardInterrupt:
         return _fail("stopped.", 130)
@@ -82,8 +86,19 @@ def _fail(sentence: str, code: int) -> int:
     return code
 
 
+def _leave(number: int, frame: FrameType | None) -> None:
+    """End at once: inside torch, while that is imported, KeyboardInterrupt may turn into any other error."""
+    os.write(2, b"auglabel: stopped.\n")
+    os._exit(130)
+
+
 def run() -> None:
     """Run the command that was typed, and end this process."""
+    from auglabel.lab.streams import keep_open
+
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _leave)
+    keep_open()
     code = main()
     if os.environ.get("WORLD_SIZE", "1") != "1":
         # One of several ranks goes at once: torch's threads may abort an interpreter that takes itself apart.
