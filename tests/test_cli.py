@@ -193,3 +193,29 @@ def test_inspect_prints_on_an_ascii_terminal(tmp_path):
     printed = done.stdout.decode("ascii")
     assert "?" not in printed
     assert "#" in printed  # the bars of the course
+
+
+SLOW = """
+import time
+print("importing", flush=True)
+try:
+    time.sleep(60)
+except KeyboardInterrupt:
+    raise RecursionError  # as the real one has done
+"""
+
+
+def test_ctrl_c_while_torch_is_imported_is_one_sentence(tmp_path):
+    (tmp_path / "torch.py").write_text(SLOW)
+    source = Path(__file__).parents[1] / "src"
+    with subprocess.Popen(
+        [sys.executable, "-m", "auglabel.cli", "list", "recipes"],
+        env={**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{source}"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout.readline() == "importing\n"
+        process.send_signal(signal.SIGINT)
+        said, complaint = process.communicate(timeout=30)
+    assert (process.returncode, said, complaint) == (130, "", "auglabel: stopped.\n")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import difflib
-import io
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from types import FrameType
 
 from auglabel import __version__
 
@@ -48,8 +49,10 @@ def main(words: Sequence[str] | None = None) -> int:
             from auglabel.lab import doctor
 
             return doctor.run(rest)
-        from auglabel.lab import verbs
+        from auglabel.lab import verbs  # and torch with them
 
+        if signal.getsignal(signal.SIGINT) is _leave:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         return verbs.run(verb, rest)
     except KeyboardInterrupt:
         return _fail("stopped.", 130)
@@ -98,11 +101,19 @@ def _fail(sentence: str, code: int) -> int:
     return code
 
 
+def _leave(number: int, frame: FrameType | None) -> None:
+    """End at once: inside torch, while that is imported, KeyboardInterrupt may turn into any other error."""
+    os.write(2, b"auglabel: stopped.\n")
+    os._exit(130)
+
+
 def run() -> None:
     """Run the command that was typed, and end this process."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a letter that a terminal lacks must not end a command
+    from auglabel.lab.streams import keep_open
+
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _leave)
+    keep_open()
     code = main()
     if os.environ.get("WORLD_SIZE", "1") != "1":
         # One of several ranks goes at once: torch's threads may abort an interpreter that takes itself apart.
