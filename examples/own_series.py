@@ -62,7 +62,7 @@ def main(epochs: int = 100) -> dict[str, Tensor]:
                 optimizer.step()
             if policy.adaptive:
                 loader = DataLoader(validation, batch_size=500)
-                policy.update(pool(calibrate(model, augment, loader, visits=2, turn=epoch)))
+                policy.update(pool(calibrate(model, augment, loader, visits=2, turn=epoch), policy.table))
         seen = calibrate(model, augment, DataLoader(test, batch_size=500))
         found[type(policy).__name__] = seen.confidence - seen.accuracy
         told = " ".join(f"{100 * gap:+.0f}" for gap in found[type(policy).__name__].tolist())

@@ -34,10 +34,10 @@ was looked at: [results/plan.yaml](../results/plan.yaml), which ends with what w
 file per run, of all runs that were made, is in [results/cpu/runs](../results/cpu/runs).
 
 **CPU size** is small: 2,000 CIFAR-10 images (4,000 of CIFAR-100, 1,000 or 2,000 for adversarial training), a
-network of {parameters:,} parameters, 10 to 40 epochs, and AutoLabel by its pooled rule ([cost.md](cost.md))
-where a row does not say otherwise. A verdict is about that size, and says nothing certain about the paper's.
-ECE depends on the number of images it is measured on: compare it between equal numbers of images only, not
-clean with corrupted.
+network of {parameters:,} parameters, 10 to 40 epochs, and AutoLabel by its pooled rule, in its first form
+([cost.md](cost.md)), where a row does not say otherwise. A verdict is about that size, and says nothing
+certain about the paper's. ECE depends on the number of images it is measured on: compare it between equal
+numbers of images only, not clean with corrupted.
 
 **In short**, at this size: AutoLabel is far better calibrated than one-hot labels. Whether it is better
 calibrated than label smoothing depends on rho and on the data, and no difference in accuracy is seen. A

@@ -1,6 +1,9 @@
 """Networks for the tests to name as module:function."""
 
-from torch import nn
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
 
 
 def with_dropout(num_classes: int, rate: float = 0.5) -> nn.Module:
@@ -47,3 +50,25 @@ class ToFloat(nn.Module):
 
     def forward(self, images):
         return images if images.is_floating_point() else images.float() / 255
+
+
+class Recorder(nn.Module):
+    """Begins with a convolution, and notes the dtype and the range of all that it is called with."""
+
+    calls: ClassVar[list[tuple[torch.dtype, float, float]]] = []  # of all recorders: commands build their own
+
+    def __init__(self, num_classes: int) -> None:
+        super().__init__()
+        self.body = nn.Sequential(
+            nn.Conv2d(1, num_classes, 3, stride=3), nn.AdaptiveAvgPool2d(1), nn.Flatten()
+        )
+
+    def forward(self, images: Tensor) -> Tensor:
+        low, high = images.detach().aminmax()
+        self.calls.append((images.dtype, float(low), float(high)))
+        logits: Tensor = self.body(images)
+        return logits
+
+
+def recorder(num_classes: int) -> nn.Module:
+    return Recorder(num_classes)

@@ -4,13 +4,17 @@ import json
 
 import pytest
 import torch
+from rich.console import Console
 from torch import nn
 
 from auglabel import Calibration
 from auglabel.cli import main
+from auglabel.data.embedded import load_embedded
 from auglabel.distance import DistanceGrid
-from auglabel.lab.audit import Bucket, audit_of, wilson
+from auglabel.lab import audited as audited_module
+from auglabel.lab.audit import Bucket, as_json, audit_of, wilson
 from auglabel.lab.draft import read_recipe
+from auglabel.lab.seeding import generator_for
 from auglabel.tablefile import load_table
 
 SMALL = ["--split.train=200", "--split.validation=100", "--epochs=3", "--model.widths=[8,8,8]"]
@@ -56,14 +60,42 @@ def test_wilson_by_hand():
     ],
 )
 def test_the_label_is_one_less_the_gap_but_at_least_the_accuracy(accuracy, confidence, label):
-    assert bucket(accuracy, confidence).label == pytest.approx(label)
+    audit = audited((0.25, 0.25), (0.25, 0.25))  # a poor network: even 20 % is half of what it knows
+    assert audit.label(bucket(accuracy, confidence)) == pytest.approx(label)
 
 
-def test_words_say_which_levels_keep_want_less_and_destroy():
+def test_where_the_class_is_no_longer_seen_words_and_labels_agree_on_the_accuracy():
+    """Confidence and accuracy of 0.29 leave no gap, and a label of 1 would be what the words deny."""
+    audit = audited((0.9, 0.9), (0.9, 0.9), (0.35, 0.35), (0.29, 0.24), (0.05, 0.3))
+    found = as_json(audit, {})
+    assert found["confidence"]["rotate"] == [1.0, 0.35, 0.29, 0.1]  # not below chance, a tenth
+    assert [each["label"] for each in found["buckets"]] == [1.0, 0.35, 0.29, 0.1]
+    assert [each["verdict"] for each in found["buckets"]] == ["keep", *3 * ["destroyed"]]
+    assert found["sentences"] == audit.sentences()
+    assert audit.sentences() == [
+        "rotate: level 1 keeps the label as it is; at levels 2 to 4 this network no longer sees the class "
+        "(accuracy 35 to 5 %): a label of 0.35 to 0.10."
+    ]
+
+
+def test_the_printed_map_has_the_labels_of_the_table(monkeypatch, capsys):
+    drawn = []
+
+    def spy(kinds, levels, values, title):
+        drawn.append((title, values))
+        return title
+
+    monkeypatch.setattr(audited_module, "heat_map", spy)
+    audited_module._show(audited((0.9, 0.9), (0.9, 0.9), (0.29, 0.29)), Console())
+    assert [values for title, values in drawn if title.startswith("Label confidence")] == [[1.0, 0.29]]
+
+
+def test_words_say_which_levels_keep_want_less_and_are_no_longer_seen():
     audit = audited((0.9, 0.9), (0.9, 0.9), (0.9, 0.905), (0.7, 0.9), (0.6, 0.9), (0.3, 0.8))
     assert audit.sentences() == [
         "rotate: levels 1 to 2 keep the label as it is; levels 3 to 4 want a label of 0.80 to 0.70 "
-        "(over-confident by 30.0 points); level 5 destroy the class (accuracy 30 %)."
+        "(over-confident by 30.0 points); at level 5 this network no longer sees the class (accuracy 30 %): "
+        "a label of 0.30."
     ]
 
 
@@ -77,6 +109,14 @@ def test_few_images_are_no_proof():
     audit = audited((0.9, 0.9), (0.8, 0.83))
     assert audit.verdict(bucket(0.8, 0.83, count=10_000)) == "soften"
     assert audit.verdict(bucket(0.8, 0.83, count=100)) == "keep"
+
+
+def test_a_label_that_is_kept_for_want_of_proof_is_named():
+    """0.5 to either side of 1,000 times 0.5: 1.96 * 0.0158 = 0.031, so 4 points are not one beyond that."""
+    audit = audited((0.6, 0.6), (0.5, 0.5), (0.5, 0.54))
+    assert audit.sentences() == [
+        "rotate: levels 1 to 2 keep the label as it is (the table's 0.96 is within noise of 1)."
+    ]
 
 
 def test_a_kind_without_levels_speaks_of_itself():
@@ -174,6 +214,45 @@ def test_programs_give_what_the_network_gives(run, tmp_path):
         assert found["data"]["checksum"] == expected["data"]["checksum"]
         for mine, theirs in zip(found["buckets"], expected["buckets"], strict=True):
             assert mine["confidence"] == pytest.approx(theirs["confidence"], abs=1e-4)
+
+
+@pytest.mark.parametrize("fixed", [1, 7, 64])
+def test_a_program_for_a_fixed_number_of_images_gives_what_the_network_gives(fixed, tmp_path):
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Flatten(), nn.Linear(784, 10))
+    program = torch.export.export(net, (torch.zeros(fixed, 1, 28, 28),))
+    torch.export.save(program, tmp_path / "net.pt2")
+    out = tmp_path / "audit.json"
+    words = ["--data=embedded", f"--program={tmp_path / 'net.pt2'}", "--augment=mixup", "--augment.levels=1"]
+    assert main(["audit", *words, "--part=test", "--images=30", "--batch_size=12", f"--out={out}"]) == 0
+    rows = torch.randperm(2000, generator=generator_for(0, "images"))[:30]
+    images, labels = (part[rows] for part in load_embedded().test)
+    probs = net(images.float() / 255).softmax(dim=1)
+    found = json.loads(out.read_text())["clean"]
+    assert found["count"] == 30
+    assert found["accuracy"] == pytest.approx(
+        (probs.argmax(dim=1) == labels).double().mean().item(), abs=1e-6
+    )
+    assert found["confidence"] == pytest.approx(probs.amax(dim=1).mean().item(), abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("shape", "most", "told"),
+    [
+        ((8, 1, 28, 28), 64, "does not take images of shape (100, 1, 28, 28)"),  # 64 at a time at most
+        ((8, 1, 24, 24), 1024, "does not take the 1 x 28 x 28 images of embedded"),
+    ],
+)
+def test_a_program_for_other_batches_or_images_gets_one_sentence(shape, most, told, tmp_path, capsys):
+    net = nn.Sequential(nn.AdaptiveAvgPool2d(5), nn.Flatten(), nn.Linear(25, 10))
+    batch = torch.export.Dim("batch", min=1, max=most)
+    program = torch.export.export(net, (torch.zeros(shape),), dynamic_shapes=({0: batch},))
+    torch.export.save(program, tmp_path / "net.pt2")
+    words = ["--data=embedded", f"--program={tmp_path / 'net.pt2'}", "--images=100"]
+    assert main(["audit", *words, f"--out={tmp_path / 'x.json'}"]) == 1
+    said = capsys.readouterr().err
+    assert told in said
+    assert said.count("\n") == 1
 
 
 class Nine(nn.Module):

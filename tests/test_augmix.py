@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from auglabel import AugMix
+from auglabel import AugMix, Clean, CutMix, Mixup, RandAug
 from auglabel.augment import ops
 
 
@@ -101,3 +101,29 @@ def test_bytes_and_floats_agree(colour_images):
 def test_options_that_mean_nothing_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         AugMix(**options)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16])
+@pytest.mark.parametrize(
+    "augment",
+    [AugMix(operations=["translate_x"]), AugMix(chains=2), Mixup(), CutMix(), RandAug(), Clean()],
+    ids=["augmix", "augmix of chains", "mixup", "cutmix", "randaug", "clean"],
+)
+def test_images_that_require_gradients_are_moved_as_others_and_get_theirs(augment, dtype):
+    images, labels = torch.rand(8, 3, 12, 12).to(dtype), torch.arange(8)
+    expected = augment(images, labels, generator=torch.Generator().manual_seed(0)).images
+    graded = images.clone().requires_grad_()
+    moved = augment(graded, labels, generator=torch.Generator().manual_seed(0)).images
+    assert torch.equal(moved, expected)
+    moved.float().sum().backward()
+    assert graded.grad.isfinite().all()
+    assert graded.grad.abs().sum() > 0
+
+
+def test_the_gradient_of_a_mixture_is_each_ones_part():
+    images = torch.rand(2, 1, 2, 2, requires_grad=True)
+    view = Mixup()(images, torch.arange(2), generator=torch.Generator().manual_seed(3))
+    assert view.partner.tolist() == [1, 0]
+    view.images[0].sum().backward()
+    expected = torch.stack([1 - view.share[0], view.share[0]])[:, None, None, None].expand(2, 1, 2, 2)
+    torch.testing.assert_close(images.grad, expected)

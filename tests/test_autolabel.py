@@ -7,7 +7,7 @@ from conftest import random_probs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from auglabel import AutoLabel, Calibration
+from auglabel import AugLabel, AugMix, AutoLabel, Calibration
 
 
 def measured(confidence, correct, groups=1, group=0, bins=15):
@@ -64,7 +64,7 @@ buckets = st.lists(st.tuples(st.floats(0.5001, 1), st.booleans()), max_size=12)
 
 @settings(max_examples=2000)
 @given(
-    st.lists(st.tuples(st.floats(0, 1), buckets), min_size=1, max_size=5), st.floats(0, 3), st.integers(1, 20)
+    st.lists(st.tuples(st.floats(0, 1), buckets), min_size=1, max_size=5), st.floats(0, 1), st.integers(1, 20)
 )
 def test_update_equals_the_paper_line_by_line(cases, alpha, bins):
     seen = Calibration(len(cases), bins)
@@ -106,6 +106,16 @@ def test_a_calibrated_bucket_keeps_its_confidence():
 def test_an_alpha_that_is_no_step_is_refused(alpha):
     with pytest.raises(ValueError, match=r"alpha must be a finite number of at least 0"):
         AutoLabel(2, 1, alpha)
+
+
+@pytest.mark.parametrize("alpha", [1.01, 20])
+def test_an_alpha_above_one_is_refused(alpha):
+    told = rf"alpha must be in \[0, 1\], got {alpha}: above 1, .* from 0.005 to 1"
+    with pytest.raises(ValueError, match=told):
+        AutoLabel(2, 1, alpha)
+    with pytest.raises(ValueError, match=told):
+        AugLabel(AugMix(), num_classes=2, alpha=alpha)
+    assert AutoLabel(2, 1, 1).alpha == 1
 
 
 def test_another_number_of_groups_is_refused_and_changes_nothing():

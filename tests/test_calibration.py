@@ -8,8 +8,10 @@ import torch
 from conftest import REFERENCE, random_probs
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import nn
 
-from auglabel import Calibration
+from auglabel import AugLabel, AugMix, Calibration, View, calibrate, measure
+from auglabel.data.embedded import load_embedded
 
 
 def filled(probs, labels, group=None, groups=1, bins=15):
@@ -296,3 +298,47 @@ def test_labels_and_groups_that_do_not_fit_are_refused():
 def test_a_table_needs_at_least_one_group_and_one_bin(option):
     with pytest.raises(ValueError, match=rf"{option} must be at least 1, but 0 came"):
         Calibration(**{option: 0})
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("classes", [2, 10, 1000])
+def test_probabilities_are_refused_where_logits_are_expected(dtype, classes):
+    logits = 4 * torch.randn(32, classes, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    probs, labels = logits.softmax(dim=1).to(dtype), torch.zeros(32).long()
+    seen = Calibration()
+    with pytest.raises(ValueError, match=r"look like probabilities: all 32 rows .* Drop the softmax"):
+        seen.update_logits(probs, labels)
+    assert seen.count == 0
+    seen.update_logits(logits.to(dtype), labels)
+    seen.update_logits(probs.log(), labels)  # logarithms of probabilities are logits
+
+
+@pytest.mark.parametrize(
+    "logits",
+    [
+        torch.zeros(8, 10),  # of a head that starts at zero
+        torch.full((8, 10), 0.2),  # of equal biases
+        torch.rand(8, 10),  # in [0, 1]
+        torch.cat([torch.full((7, 10), 0.1), torch.full((1, 10), 0.11)]),  # one row that adds up to 1.1
+        torch.tensor([[1.5, -0.5], [0.5, 0.5]]),  # adds up to 1
+        torch.rand(8, 10).sigmoid(),
+        torch.tensor([[0.25, 0.75]]),  # a single row says too little
+        torch.eye(4)[torch.arange(8) % 3],  # votes
+    ],
+)
+def test_logits_that_are_no_probabilities_are_taken(logits):
+    seen = Calibration()
+    seen.update_logits(logits, torch.zeros(len(logits)).long())
+    assert seen.count == len(logits)
+
+
+def test_a_model_that_ends_in_a_softmax_is_refused(linear_model):
+    images, labels = load_embedded().validation
+    model = nn.Sequential(linear_model, nn.Softmax(dim=1))
+    for call in (
+        lambda: measure(model, [View(images, labels, torch.zeros_like(labels), torch.zeros(len(labels)))]),
+        lambda: calibrate(model, AugMix(), [(images, labels)]),
+        lambda: AugLabel(AugMix(), 10, 0.1).update(model, [(images, labels)]),
+    ):
+        with pytest.raises(ValueError, match="look like probabilities"):
+            call()

@@ -38,9 +38,11 @@ def test_version(capsys):
 def test_help_names_every_command(capsys):
     assert cli.main(["--help"]) == 0
     printed = capsys.readouterr().out
-    for verb in verbs.VERBS:
+    for verb in cli.VERBS:
         assert verb in printed
-    assert verbs.VERBS.keys() == verbs.FLAGS.keys() == cli.VERBS.keys()
+    assert (
+        verbs.VERBS.keys() == verbs.FLAGS.keys() == cli.VERBS.keys() - {"doctor"}
+    )  # it does without verbs.py
 
 
 @pytest.mark.parametrize("verb", cli.VERBS)
@@ -65,6 +67,8 @@ def test_every_command_explains_itself(verb, capsys):
         (["inspect"], 1, "which run"),
         (["inspect", "nowhere"], 1, "nowhere is not a run"),
         (["preview", "embedded", "--out", "x.jpg"], 1, "must be a .png file"),
+        (["doctor", "--jsn"], 1, 'no option "--jsn"'),
+        (["doctor", "--data.root"], 1, "--data.root: expected one argument"),
     ],
 )
 def test_words_it_cannot_use_end_with_one_sentence(words, code, complaint, capsys):

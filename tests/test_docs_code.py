@@ -25,7 +25,7 @@ from safetensors.torch import save_file
 
 from auglabel import cli
 from auglabel.data.embedded import load_embedded
-from auglabel.lab import build, catalogue, copies, corrupted, demo_show, launch, pictures, swept
+from auglabel.lab import build, catalogue, copies, corrupted, demo_show, doctor, launch, pictures, swept
 from auglabel.lab import train as training
 from auglabel.lab.draft import read_recipe
 from auglabel.lab.paper.study import Study
@@ -38,6 +38,7 @@ LANGUAGES = {"python", "sh", "yaml", "text", "{eval-rst}"}  # the last one is fo
 # Commands that are stopped where the work would begin: their words are read and their recipes checked.
 PARSED = {
     r"auglabel demo": "minutes; tests/test_cli.py runs a short one",
+    r"auglabel doctor": "tries everything installed; tests/test_doctor.py runs it",
     r"auglabel (train|eval|audit|corrupt) .*(cifar|--program|--copies)": "data or a network that is not here",
     r"auglabel (inspect|report) runs/cpu-cifar100-0": "a run of the command before, which was stopped",
     r"auglabel reproduce ": "hours; tests/test_reproduce.py runs small ones",
@@ -46,7 +47,7 @@ PARSED = {
 }
 # Commands that are run with these words too, which make them small.
 SMALLER = {
-    r"auglabel train folder ": ["--epochs=1", "--model.widths=[4,8,8]", "--calibrate.visits=2"],
+    r"auglabel train folder ": ["--epochs=1", "--model.widths=[4,8,8]"],
     r"auglabel train embedded --labels": ["--epochs=1", "--split.train=60", "--split.validation=60"],
     r"auglabel eval runs/(one-hot|autolabel)": ["--resamples=20"],
     r"auglabel eval runs/mine --on .*(pgd|corrupted)": ["--resamples=0", "--images=2"],
@@ -57,6 +58,7 @@ NOT_COMPARED = {
     "        2,000 test images a row": "the demo's figures, which took minutes",
     "auglabel: mine.yaml, line 6": "checked below",
     "6 runs, 3 points x 2 seeds": "figures of a sweep, which took minutes",
+    "Problems\n": "of another machine; tests/test_doctor.py checks the screen",
     "src/auglabel/": "the layout, which tests/test_design.py checks",
     "training step": "a drawing",
 }
@@ -229,6 +231,7 @@ def stop_at_work(patch):
     patch.setattr(pictures, "inspect_run", stop)
     patch.setattr(reported, "read_subject", stop)
     patch.setattr(demo_show, "demo", stop)
+    patch.setattr(doctor, "gather", stop)
     patch.setattr(swept, "_tell", stop)
     patch.setattr(Study, "require_data", stop)
 

@@ -608,7 +608,7 @@ TABLE = [
     (
         None,
         ["train", "embedded", "--model=smal"],
-        '--model: there is no model "smal". There are: small, wide_resnet, resnet, and timm:NAME, '
+        '--model: there is no model "smal". There are: small, wide_resnet, resnet, fast, and timm:NAME, '
         'torchvision:NAME and module:function. Did you mean "small"?',
     ),
     # files of a run

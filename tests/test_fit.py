@@ -40,19 +40,31 @@ def train(trainer, until=10**9):
 
 
 def neighbourhood(levels):
-    """1 for a bucket itself, one half for the levels next to it."""
+    """1 for a bucket itself, one half for the levels next to it, a quarter for those after, ..."""
     apart = (torch.arange(levels)[:, None] - torch.arange(levels)).abs()
-    return (1 - apart.double() / 2).clamp(min=0)
+    return 0.5 ** apart.double()
 
 
-def pooled_step(memory, seen, neighbours):
+def pooled_step(memory, seen, neighbours, table):
     """What is remembered of count, confidence and correct; the gap of each bucket, and its accuracy."""
     memory = 0.3 * memory + seen.sums[:3].sum(dim=2)
-    count, sure, right = memory @ neighbours
-    return memory, (sure - right) / (count + 20), right / (count + 20)
+    own, sure, right = memory
+    share = (right + 1) / (own + 2)
+    most = 0.7 * (share * (1 - share) / own).sqrt()
+
+    def limited(figure, weights):
+        mean = weights @ figure / (weights @ own)
+        return mean.clamp(figure / own - most, figure / own + most)
+
+    count = neighbours @ own
+    trust = count / (count + 20)
+    accuracy = limited(right, neighbours) * trust
+    lends = ((table < 1) & (table.double() > accuracy + 1e-6)).double()
+    gap = limited(sure - right, neighbours * torch.maximum(lends, torch.eye(len(own)))) * trust
+    return memory, gap, accuracy
 
 
-def exact_step(memory, seen, neighbours):
+def exact_step(memory, seen, neighbours, table):
     count, sure, right = seen.sums[:3]
     ece = (sure - right).abs().sum(dim=1) / count.sum(dim=1)
     step = ece * torch.sign(sure.sum(dim=1) - right.sum(dim=1))
@@ -93,7 +105,7 @@ def test_the_loop_does_what_a_plain_loop_does_to_the_bit(rule, step_of):
         drawn = generator_for(0, "calibrate", epoch)
         few = {"visits": 2, "turn": epoch} if rule == "pooled" else {}
         seen = calibrate(model, augment, batch, bins=4, generator=drawn, **few)
-        memory, gap, accuracy = step_of(memory, seen, neighbours)
+        memory, gap, accuracy = step_of(memory, seen, neighbours, table)
         table = torch.maximum(table.double() - 0.3 * gap, accuracy).clamp(max=1).float()
     torch.testing.assert_close(trainer.table(), table)
     for name, value in model.state_dict().items():

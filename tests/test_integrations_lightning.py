@@ -100,15 +100,6 @@ def callback(kind=AugLabelCallback, **options):
     return labels
 
 
-class Pixels(nn.Module):
-    def __init__(self, net):
-        super().__init__()
-        self.net = net
-
-    def forward(self, images):
-        return self.net(images.float() / 255)
-
-
 def test_training_batches_get_soft_targets_and_validation_and_test_stay_as_they_are(tmp_path):
     module, (train, validation) = Classifier(), loaders()
     trainer = trainer_for(tmp_path, callback())
@@ -125,7 +116,7 @@ def test_the_table_is_that_of_a_plain_loop_from_the_same_networks(tmp_path):
     learned = callback().learned
     assert len(recording.kept) == 3
     for net, table in recording.kept:
-        learned.update(Pixels(net), validation)
+        learned.update(net, validation)
         assert torch.equal(learned.table, table)
     assert (table != 0.9).all()
 
@@ -208,6 +199,8 @@ def test_images_that_are_normalised_already_may_come(tmp_path):
     labels = callback(mean=[0.286], std=[0.353])
     trainer_for(tmp_path, labels, epochs=1).fit(Classifier(), loader, loader)
     assert labels.learned.updates == 1
+    with pytest.raises(ValueError, match=r"look normalised: pass the mean= and std= that they were"):
+        trainer_for(tmp_path, callback(), epochs=1).fit(Classifier(), loader, loader)
 
 
 def test_labels_that_do_not_learn_need_no_validation_images(tmp_path):

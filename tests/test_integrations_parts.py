@@ -90,6 +90,18 @@ def test_ranks_share_a_loader_without_repeats(monkeypatch, world, count):
         assert shares == [list(range(rank, count, world)) for rank in range(world)]
 
 
+@pytest.mark.parametrize("distributed", [False, True])
+def test_ranks_refuse_batches_of_other_than_images_and_labels(monkeypatch, distributed):
+    rows = TensorDataset(torch.arange(6), torch.arange(6), torch.arange(6))
+    monkeypatch.setattr(parts.dist, "is_initialized", lambda: True)
+    monkeypatch.setattr(parts.dist, "get_rank", lambda: 0)
+    monkeypatch.setattr(parts.dist, "get_world_size", lambda: 2)
+    sampler = DistributedSampler(rows, 2, 0, shuffle=False) if distributed else None
+    loader = DataLoader(rows, batch_size=3, sampler=sampler)
+    with pytest.raises(TypeError, match=r"must yield two tensors, .* got a list of Tensor, Tensor, Tensor"):
+        list(own_share(loader, loader))
+
+
 # AugLabelMixup needs nothing of timm; tests/with_timm has it in timm's own loop.
 
 
@@ -121,3 +133,45 @@ def test_it_learns_from_the_loader_of_normalised_images(batch):
     mixup_fn.update(net, [(normalized(pixels), labels)])
     assert mixup_fn.learned.updates == 1
     assert mixup_fn.learned.table.min() < 1
+
+
+def test_normalised_images_without_mean_and_std_get_a_sentence_that_names_them(batch):
+    pixels, labels = batch
+    told = r"^images must be in \[0, 1\], got values from -.*: pass the mean= and std= that they were"
+    net = nn.Sequential(nn.Flatten(), nn.Linear(3 * 28 * 28, 4))
+    mixup_fn = AugLabelMixup(AugMix(), num_classes=4, alpha=0.1)
+    with pytest.raises(ValueError, match=told):
+        mixup_fn(normalized(pixels), labels)
+    with pytest.raises(ValueError, match=told):
+        mixup_fn.update(net, [(normalized(pixels), labels)])
+    # other mistakes keep their sentence
+    with pytest.raises(ValueError, match=r"must have shape \(B, C, H, W\)"):
+        mixup_fn(pixels[0], labels)
+    with pytest.raises(ValueError, match=r"to 255"):
+        mixup_fn(255 * pixels, labels)
+    with pytest.raises(ValueError, match=r"values from -0\.05"):
+        mixup_fn(1.1 * pixels - 0.05, labels)
+
+
+@pytest.mark.parametrize("augment", [AugMix(), Mixup(), Adversarial(levels=2, steps=1)])
+def test_pixels_are_moved_as_they_are_without_an_integration(augment, batch):
+    pixels, labels = batch
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Flatten(), nn.Linear(3 * 28 * 28, 4))
+    mixup_fn = AugLabelMixup(augment, num_classes=4, alpha=0.1, model=net)
+    view = augment(pixels, labels, net, generator=seeded())
+    moved, _ = mixup_fn.learned(pixels, labels, net, generator=seeded())
+    assert torch.equal(moved, view.images)
+
+
+class Series(AugMix):
+    """Of anything."""
+
+    def require(self, images):
+        raise ValueError("a series of its own")
+
+
+def test_an_augmentation_of_other_things_than_images_says_itself_what_it_takes(batch):
+    mixup_fn = AugLabelMixup(Series(), num_classes=4, alpha=0.1)
+    with pytest.raises(ValueError, match="a series of its own"):
+        mixup_fn(-batch[0], batch[1])

@@ -185,6 +185,13 @@ def test_a_tuple_of_outputs_and_examples_without_labels_get_a_sentence(pictures)
         labels_for(pictures, keys=("pixel_values", "label")).training(pictures[0])[0]
 
 
+def test_normalised_images_without_mean_and_std_get_a_sentence_that_names_them(pictures):
+    labels = AugLabelCallback(AugMix(), 10, 0.5, validation=pictures[1])
+    rows = labels.training(pictures[0])
+    with pytest.raises(ValueError, match=r"look normalised: pass the mean= and std= that they were"):
+        labels.collate([rows[row] for row in range(4)])
+
+
 def test_each_process_measures_its_own_share(pictures, monkeypatch):
     labels, dist = labels_for(pictures), torch.distributed
     monkeypatch.setattr(dist, "is_initialized", lambda: True)

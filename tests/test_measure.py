@@ -9,6 +9,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from auglabel import (
+    AugLabel,
     Augmentation,
     AutoLabel,
     Calibration,
@@ -194,3 +195,37 @@ def test_two_ranks_measure_what_one_process_does(linear_model, batches, tmp_path
     assert torch.equal(first["pooled"], second["pooled"])
     torch.testing.assert_close(first["pooled"], one["pooled"])
     assert (one["table"] < 1).any()
+
+
+@pytest.mark.parametrize(
+    ("batch", "told"),
+    [
+        (
+            {"image": torch.rand(4, 1, 28, 28), "label": torch.zeros(4).long()},
+            r'got a dictionary of image, label\. Pick .*\(\(batch\["image"\], batch\["label"\]\) for batch',
+        ),
+        (
+            (torch.rand(4, 1, 28, 28), torch.zeros(4).long(), torch.arange(4)),
+            r"got a tuple of Tensor, Tensor, Tensor\. Pick .*\(\(batch\[0\], batch\[1\]\) for batch in",
+        ),
+        ([torch.rand(4, 1, 28, 28), [0, 1, 2, 3]], r"got a list of Tensor, list\."),
+        ([torch.rand(4, 1, 28, 28)], r"got a list of Tensor\."),
+        (torch.rand(2, 1, 28, 28), r"got a float32 tensor of shape \(2, 1, 28, 28\)\."),
+    ],
+)
+def test_batches_of_other_than_images_and_labels_get_a_sentence(linear_model, batch, told):
+    for learn in (
+        lambda loader: AugLabel(RandAug(), 10, 0.1).update(linear_model, loader),
+        lambda loader: calibrate(linear_model, RandAug(), loader),
+    ):
+        with pytest.raises(TypeError, match=rf"^the loader must yield two tensors, .*{told}"):
+            learn([batch])
+
+
+def test_the_two_may_be_picked_out_of_larger_batches(linear_model, batches):
+    larger = [{"image": images, "label": labels, "row": 0} for images, labels in batches]
+    seeds = [torch.Generator().manual_seed(0) for _ in range(2)]
+    picked = ((batch["image"], batch["label"]) for batch in larger)
+    seen = calibrate(linear_model, RandAug(), picked, visits=2, generator=seeds[0])
+    expected = calibrate(linear_model, RandAug(), batches, visits=2, generator=seeds[1])
+    assert torch.equal(seen.sums, expected.sums)

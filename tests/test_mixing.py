@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from auglabel import CutMix, Mixup, MixupLabels
+from auglabel import CCAT, AutoLabel, CutMix, Mixup, MixupLabels, OneHot
 
 
 def batch(n=64, classes=10):
@@ -73,10 +73,23 @@ def test_cutmix_never_pastes_more_than_half(size):
 
 
 @pytest.mark.parametrize("augment", [Mixup(), CutMix()], ids=["mixup", "cutmix"])
-def test_one_image_cannot_be_mixed(augment):
+@pytest.mark.parametrize("bucket", [None, torch.tensor([4])], ids=["drawn", "asked for"])
+def test_a_lone_image_stays_as_it_is_at_strength_0(augment, bucket):
     images, labels = batch(1)
-    with pytest.raises(ValueError, match="needs at least 2, but 1 came"):
-        augment(images, labels)
+    view = augment(images, labels, bucket=bucket)
+    assert torch.equal(view.images, images)
+    assert (view.strength.item(), view.bucket.item(), view.share.item()) == (0, 0, 0)
+    for policy in (OneHot(10), MixupLabels(10), CCAT(10)):
+        assert torch.equal(policy(view), F.one_hot(labels, 10).float())
+    learned = AutoLabel(10, 5, alpha=0.1)
+    learned.table[:] = torch.tensor([0.91, 0.5, 0.5, 0.5, 0.5])
+    expected = torch.full((1, 10), 0.01).scatter(1, labels[:, None], 0.91)
+    torch.testing.assert_close(learned(view), expected)
+
+
+@pytest.mark.parametrize("augment", [Mixup(), CutMix()], ids=["mixup", "cutmix"])
+def test_an_empty_batch_is_an_empty_view(augment):
+    assert len(augment(*batch(0))) == 0
 
 
 @pytest.mark.parametrize("beta", [0, 0.001, -1.0, math.nan])

@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from auglabel.models.by_name import model_function
+from auglabel.models.fast import FastNet
 from auglabel.models.normalize import Normalize
 from auglabel.models.small import SmallNet
 
@@ -36,6 +37,29 @@ def test_the_small_network_takes_any_size_and_learns(size):
     assert torch.equal(model(images), model(images))
 
 
+def test_the_fast_network_has_the_size_that_its_widths_give():
+    convolutions = 9 * (24 * 48 + 48 * 48 + 48 * 128 + 128 * 128 + 128 * 256 + 256 * 256)
+    norms = 2 * 2 * (48 + 128 + 256)
+    expected = (4 * 3 * 24 + 24) + convolutions + norms + 256 * 100
+    assert sum(parameter.numel() for parameter in FastNet(100).parameters()) == expected == 1_146_232
+
+
+@pytest.mark.parametrize("size", [9, 32, 50])
+def test_the_fast_network_takes_any_size_and_learns(size):
+    torch.manual_seed(0)
+    model = FastNet(5, (8, 16, 16), 8)
+    logits = model(torch.rand(6, 3, size, size))
+    assert logits.shape == (6, 5)
+    logits.square().sum().backward()
+    assert all(p.grad.abs().sum() > 0 for p in model.parameters() if p.requires_grad)
+
+
+def test_the_convolutions_of_the_fast_network_begin_as_the_identity():
+    first, *_ = FastNet(5, (8, 16, 16), 4).stages[0]
+    images = torch.rand(2, 4, 6, 6)
+    torch.testing.assert_close(first(images)[:, :4], images)
+
+
 def test_the_last_block_is_residual():
     model = SmallNet(5).eval()
     images = torch.rand(2, 3, 32, 32)
@@ -46,6 +70,7 @@ def test_the_last_block_is_residual():
 def test_our_own_networks_go_by_name_and_take_the_same_arguments():
     for name, options in (
         ("small", {}),
+        ("fast", {"widths": (8, 16, 16), "stem": 8}),
         ("wide_resnet", {"depth": 10, "width": 1}),
         ("resnet", {"depth": 18}),
     ):

@@ -318,6 +318,15 @@ def test_an_option_is_changed_as_the_recipe_with_it_would_be_read():
         (["--seed=-1"], r"^--seed: seed must be at least 0"),
         (["--ema=2"], r"^--ema: ema must be in \[0, 1\]"),
         (["--clip=-1"], r"clip must be"),
+        (["--clip=a"], r"^--clip: optimizer.clip must be a number or null, but a came"),
+        (["--widths=8,16,24"], r"model.widths must be a list, got 8,16,24. Type it as \[8,16,24\]\.$"),
+        (["--widths=[8,16]"], r"model.widths must be a list of 3 values, got \[8, 16\]\.$"),
+        (["--operations", "rotate,color"], r"a list, got rotate,color. Type it as \[rotate,color\]\.$"),
+        (["--lr=1"], r'^--lr: there is no option "lr". Did you mean "optimizer.learning_rate"\?'),
+        (["--optimizer.lr=1"], r'optimizer has no option "lr".* Did you mean "learning_rate"\?'),
+        (["--wd=0"], r'Did you mean "optimizer.weight_decay"\?'),
+        (["--bs=8"], r'Did you mean "batch_size"\?'),
+        (["--batch=8"], r'Did you mean "batch_size"\?'),
     ],
 )
 def test_a_mistake_among_the_flags_is_named(words, complaint):

@@ -1,7 +1,7 @@
 import pytest
 
 from auglabel.lab.draft import read_recipe
-from auglabel.lab.schedules import SCHEDULES, cosine, steps
+from auglabel.lab.schedules import SCHEDULES, cosine, one_cycle, steps
 
 
 def rate(name, epoch, images, batch):
@@ -50,3 +50,12 @@ def test_cosine_rises_to_one_then_falls_to_almost_nothing():
 def test_no_warm_up_and_a_run_of_one_step_are_fine():
     assert cosine(0, 1, warmup=0) == 1
     assert steps(0, 1, warmup=0, drops=()) == 1
+
+
+def test_one_cycle_goes_up_and_down_in_straight_lines():
+    rates = [one_cycle(step, 20, warmup=0.25, start=0.2, end=0.1) for step in range(21)]
+    assert rates[:6] == pytest.approx([0.2, 0.36, 0.52, 0.68, 0.84, 1.0])
+    assert rates[5:] == pytest.approx([1 - 0.06 * step for step in range(16)])
+    assert one_cycle(0, 10, warmup=0.0) == 1
+    with pytest.raises(ValueError, match=r"warmup must be in \[0, 1\]"):
+        one_cycle(0, 10, warmup=2)

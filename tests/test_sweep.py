@@ -20,8 +20,8 @@ from auglabel.lab.summary import summary_of
 from auglabel.lab.sweep import Crew, run_all
 from auglabel.lab.swept import wall_hours
 
-OVER = ["--over", "labels.alpha=0.02,5", "--seeds", "2"]
-NAMES = [f"alpha{alpha}-seed{seed}" for alpha in ("0.02", "5") for seed in (0, 1)]
+OVER = ["--over", "labels.alpha=0.02,1", "--seeds", "2"]
+NAMES = [f"alpha{alpha}-seed{seed}" for alpha in ("0.02", "1") for seed in (0, 1)]
 
 
 def without_times(results):
@@ -67,10 +67,10 @@ def test_the_summary_has_mean_and_spread_over_seeds_and_the_lowest_validation_nl
         )
         assert [(swept / file).exists() for file in point["results"]] == [True, True]
     assert summary["choice"] == min(nll, key=nll.get)
-    assert [point["values"] for point in summary["points"]] == [{"labels.alpha": 0.02}, {"labels.alpha": 5}]
+    assert [point["values"] for point in summary["points"]] == [{"labels.alpha": 0.02}, {"labels.alpha": 1}]
     with (swept / "summary.csv").open() as file:
         lines = list(csv.DictReader(file))
-    assert [line["labels.alpha"] for line in lines] == ["0.02", "5"]
+    assert [line["labels.alpha"] for line in lines] == ["0.02", "1"]
     assert [float(line["validation_nll_mean"]) for line in lines] == list(nll.values())
     assert [line["name"] for line in lines if line["choice"] == "1"] == [summary["choice"]]
 
@@ -93,7 +93,7 @@ def test_a_sweep_that_is_there_is_only_summed_up_again(swept, monkeypatch, capsy
 def test_a_plan_says_what_is_to_do_and_what_is_kept_apart_and_does_nothing(swept, tmp_path, capsys):
     before = times(swept)
     capsys.readouterr()
-    words = ["--over", "labels.alpha=0.02,5,6", "--seeds", "3", "--plan"]
+    words = ["--over", "labels.alpha=0.02,1,0.5", "--seeds", "3", "--plan"]
     assert sweep(swept, *words, "--measure", "clean,fog", "--images", "10", workers=2) == 0
     printed = capsys.readouterr().out
     assert "9 runs, 3 points x 3 seeds: 4 are there, 5 to do." in printed
@@ -102,7 +102,7 @@ def test_a_plan_says_what_is_to_do_and_what_is_kept_apart_and_does_nothing(swept
     assert sweep(swept, *OVER, "--plan") == 0  # measures nothing: other results
     printed = capsys.readouterr().out
     assert "0 are there, 4 to do" in printed
-    assert re.search(r"Kept apart.*: alpha0.02-seed0-[0-9a-f]{8}, alpha0.02-seed1-.*, alpha5-", printed)
+    assert re.search(r"Kept apart.*: alpha0.02-seed0-[0-9a-f]{8}, alpha0.02-seed1-.*, alpha1-", printed)
     assert times(swept) == before
     assert sweep(tmp_path / "none", *OVER, "--plan") == 0
     assert not (tmp_path / "none").exists()
@@ -242,9 +242,9 @@ def test_corrupted_figures_are_means_over_all_rows_then_over_seeds(tmp_path):
 
 def test_a_point_that_lacks_a_run_is_not_the_choice(tmp_path):
     rows = [(0.5, 0.5)]
-    summary = made_up(tmp_path, ("1", 9.0, rows), ("1", 9.2, rows), ("2", 0.1, rows), ("2", None, rows))
+    summary = made_up(tmp_path, ("1", 9.0, rows), ("1", 9.2, rows), ("0.5", 0.1, rows), ("0.5", None, rows))
     assert summary.choice.point.name == "alpha1"
-    assert made_up(tmp_path, ("3", None, rows)).choice is None
+    assert made_up(tmp_path, ("0.3", None, rows)).choice is None
 
 
 def test_workers_take_the_next_run_that_waits():

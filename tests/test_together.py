@@ -37,7 +37,7 @@ def plain(model, loader, epochs, generators, visits=2):
     policy, pool = AutoLabel(10, len(augment.grid), alpha=0.5), Pool(augment.grid)
     for epoch in range(epochs):
         how = {"visits": visits, "turn": epoch, "generator": generators[epoch]}
-        policy.update(pool(calibrate(model, augment, loader, **how)))
+        policy.update(pool(calibrate(model, augment, loader, **how), policy.table))
     return policy.table
 
 

@@ -31,6 +31,11 @@ class AutoLabel(TablePolicy):
     def __init__(self, num_classes: int, num_buckets: int, alpha: float) -> None:
         require_whole("num_buckets", num_buckets, 1)
         require_number("alpha", alpha, 0)
+        if alpha > 1:
+            raise ValueError(
+                f"alpha must be in [0, 1], got {alpha}: above 1, a label moves by more than the whole "
+                "calibration error at once. The paper's are from 0.005 to 1."
+            )
         super().__init__(num_classes, torch.ones(num_buckets))
         self.alpha = alpha
 

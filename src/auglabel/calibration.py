@@ -207,17 +207,36 @@ def require_probs(probs: Tensor, labels: Tensor) -> Tensor:
 
 
 def require_logits(logits: Tensor, labels: Tensor) -> Tensor:
-    """`logits` (B, K) in at least float32, once they are known to be numbers and labels to fit."""
+    """`logits` (B, K) in at least float32, once they are known to be logits and finite, and labels to fit."""
     _require_scores("logits", logits, labels)
-    if len(logits):
-        top = logits.amax(dim=1)  # nan or inf where the row holds one; -inf where it holds nothing else
-        wrong = int((~top.isfinite()).sum())
-        if wrong:
-            raise ValueError(
-                f"logits must be numbers, but {wrong} of {len(top)} rows hold nan or infinity. "
-                "The model has diverged, or its input was not finite."
-            )
-    return logits.to(torch.promote_types(logits.dtype, torch.float32))
+    exact = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    if len(logits) == 0:
+        return exact
+    wrong, low, least_top, off = _look(exact)
+    if wrong:
+        raise ValueError(
+            f"logits must be numbers, but {wrong:.0f} of {len(logits)} rows hold nan or infinity. "
+            "The model has diverged, or its input was not finite."
+        )
+    slack = max(1e-4, torch.finfo(logits.dtype).eps)
+    # rows of zeros and a one may be logits, such as votes
+    if len(logits) > 1 and low >= 0 and off <= slack and least_top < 1 - slack:
+        raise ValueError(
+            f"logits must be given, but these look like probabilities: all {len(logits)} rows are in [0, 1] "
+            "and sum to 1. Drop the softmax at the model's end; Calibration.update takes probabilities."
+        )
+    return exact
+
+
+def _look(logits: Tensor) -> list[float]:
+    """Rows with nan or infinity, the lowest value, the lowest top, and how far a row's sum is from 1 at most.
+
+    In one wait for an accelerator.
+    """
+    top = logits.amax(dim=1)  # nan or inf where the row holds one; -inf where it holds nothing else
+    wrong, off = (~top.isfinite()).sum().to(top), (logits.sum(dim=1) - 1).abs().amax()
+    found: list[float] = torch.stack([wrong, logits.amin(), top.amin(), off]).tolist()
+    return found
 
 
 def _require_scores(what: str, scores: Tensor, labels: Tensor) -> None:

@@ -97,25 +97,41 @@ def require_same_length(what: str, **parts: Tensor) -> None:
         raise ValueError(f"{what} takes parts of equal length, but their lengths are: {told}.")
 
 
-def require_images(what: str, images: Tensor) -> None:
-    """(B, C, H, W), uint8 or floating point in [0, 1]."""
+def require_images(what: str, images: Tensor) -> Tensor:
+    """(B, C, H, W), uint8 or floating point in [0, 1]; float error beyond that range is cut off."""
     require_tensor(what, images)
     if images.dim() != 4:
         raise ValueError(f"{what} must have shape (B, C, H, W), but {kind_of(images)} came.")
     if images.dtype == torch.uint8:
-        return
+        return images
     if not images.is_floating_point():
         raise TypeError(f"{what} must be uint8 or floating point, but {kind_of(images)} came.")
     if images.numel() == 0:
-        return
-    low, high = (float(edge) for edge in images.aminmax())
+        return images
+    low, high = (float(edge) for edge in images.detach().aminmax())
     if math.isnan(low) or math.isnan(high):
         raise ValueError(f"{what} must be in [0, 1], but some values are nan.")
-    if low < 0 or high > 1:
-        raise ValueError(
-            f"{what} must be in [0, 1], but values from {low:.9g} to {high:.9g} came. "
-            "Augment before normalising: normalisation belongs in the model's first layer."
-        )
+    if low >= 0 and high <= 1:
+        return images
+    slack = max(1e-3, 4 * torch.finfo(images.dtype).eps)
+    if low >= -slack and high <= 1 + slack:
+        return images.clamp(0, 1)
+    raise ValueError(
+        f"{what} must be in [0, 1], but values from {low:.9g} to {high:.9g} came. {_way_in(low, high)}"
+    )
+
+
+def _way_in(low: float, high: float) -> str:
+    """What to do about images that reach from `low` to `high`, which is not in [0, 1]."""
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return "Some pixels are infinite: look at what was done to the images before."
+    if low >= -0.1 and high <= 1.1:
+        return "Resizing and sharpening overshoot by as much: pass images.clamp(0, 1)."
+    if low >= 0 and 10 < high <= 256:  # normalised images stay below
+        return "They look like 0..255: divide by 255, or pass uint8."
+    return (
+        "They look normalised: augment before normalising; normalisation belongs in the model's first layer."
+    )
 
 
 def require_number(what: str, value: float, low: float, high: float = math.inf) -> None:

@@ -22,6 +22,7 @@ VERBS = {
     "share": "a finished run as a folder for others: weights, labels, model card, in Hugging Face's layout",
     "reproduce": "a table or figure of the paper, ours beside theirs: table2, figure5, ..., all",
     "list": "what names there are: recipes, data, models, augmentations, labels, ...",
+    "doctor": "versions, machine, speed of each precision, and what is wrong: for a bug report",
 }
 
 
@@ -40,6 +41,10 @@ def main(words: Sequence[str] | None = None) -> int:
         hint = f' Did you mean "{near[0]}"?' if near else ""
         return _fail(f'there is no command "{verb}". There are: {", ".join(VERBS)}.{hint}', 2)
     try:
+        if verb == "doctor":  # also where the packages that the other commands need are missing
+            from auglabel.lab import doctor
+
+            return doctor.run(rest)
         from auglabel.lab import verbs
 
         return verbs.run(verb, rest)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import torch
 import torch.distributed as dist
@@ -12,8 +12,8 @@ from torch import Generator, Tensor, nn
 
 from auglabel.augment.base import Augmentation
 from auglabel.calibration import Calibration
-from auglabel.checks import require_whole
-from auglabel.modes import evaluating, unwrapped
+from auglabel.checks import kind_of, require_whole
+from auglabel.modes import evaluating, pixels, unwrapped
 from auglabel.view import View
 
 GOLDEN = (math.sqrt(5) - 1) / 2
@@ -24,14 +24,14 @@ Batches = Iterable[tuple[Tensor, Tensor]]
 def measure(model: nn.Module, views: Iterable[View], groups: int = 1, bins: int = 15) -> Calibration:
     """Add the model's predictions on `views` into one table, grouped by bucket, summed over ranks.
 
-    The model's outputs are logits. It is in evaluation mode meanwhile, and left as it was; a distributed
-    one is measured without its wrapper.
+    The model is called with floating point in [0, 1], also where the views are bytes, and gives logits. It is
+    in evaluation mode meanwhile, and left as it was; a distributed one is measured without its wrapper.
     """
     model = unwrapped(model)
     seen = Calibration(groups, bins)
     with evaluating(model):
         for view in views:
-            seen.update_logits(model(view.images), view.labels, view.bucket)
+            seen.update_logits(model(pixels(view.images, model)), view.labels, view.bucket)
     return seen.summed_over_ranks()
 
 
@@ -47,8 +47,8 @@ def calibrate(
 ) -> Calibration:
     """Calibration of `model` on every bucket of `augment`, over the validation set.
 
-    `loader` yields (images, labels); under several ranks, each rank's own share. The paper measures
-    every image in every bucket; see `every_bucket` for the cheaper `visits`.
+    `loader` yields (images, labels) and nothing else; under several ranks, each rank's own share. The paper
+    measures every image in every bucket; see `every_bucket` for the cheaper `visits`.
     """
     views = every_bucket(model, augment, loader, visits=visits, turn=turn, generator=generator)
     seen = measure(model, views, groups=len(augment.grid), bins=bins)
@@ -84,13 +84,30 @@ def every_bucket(
     together = dist.is_available() and dist.is_initialized()
     place, ranks = (dist.get_rank(), dist.get_world_size()) if together else (0, 1)
     step, start = (round_step(buckets), round_start(turn, buckets)) if visits < buckets else (1, 0)
-    for images, labels in loader:
+    for images, labels in map(pair, loader):
         images, labels = images.to(device), labels.to(device)
         first = start + visits * (place + ranks * torch.arange(len(images), device=device))
         for visit in range(visits):
             bucket = step * (first + visit) % buckets
             yield augment(images, labels, model, bucket=bucket, generator=generator)
         place += ranks * len(images)
+
+
+def pair(batch: object) -> tuple[Tensor, Tensor]:
+    """The images and labels of a batch, which must be just these two."""
+    if isinstance(batch, tuple | list) and [isinstance(part, Tensor) for part in batch] == [True, True]:
+        return batch[0], batch[1]
+    picked = "batch[0], batch[1]"
+    if isinstance(batch, Mapping):
+        came, picked = f"a dictionary of {', '.join(map(str, batch))}", 'batch["image"], batch["label"]'
+    elif isinstance(batch, tuple | list):
+        came = f"a {type(batch).__name__} of {', '.join(type(part).__name__ for part in batch[:9])}"
+    else:
+        came = kind_of(batch)
+    raise TypeError(
+        f"the loader must yield two tensors, (images, labels), got {came}. "
+        f"Pick the two, by the names or places that they have: (({picked}) for batch in loader)."
+    )
 
 
 def round_step(buckets: int) -> int:

@@ -1,9 +1,11 @@
-"""Look at a model without changing it."""
+"""Look at a model without changing it, and hand it what it takes."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import chain
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 
@@ -12,10 +14,20 @@ def unwrapped(model: nn.Module) -> nn.Module:
     return model.module if isinstance(model, DistributedDataParallel) else model
 
 
+def pixels(images: Tensor, model: nn.Module) -> Tensor:
+    """What `model` is called with: bytes as floating point in [0, 1], in its dtype; the rest as it is."""
+    if images.dtype != torch.uint8:
+        return images
+    values = chain(model.parameters(), model.buffers())
+    dtype = next((value.dtype for value in values if value.is_floating_point()), torch.float32)
+    return images.to(dtype) / 255
+
+
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
     """Evaluation mode for a while; then every submodule gets back the mode it had."""
-    training = [module for module in model.modules() if module.training]
+    # frozen TorchScript has no mode
+    training = [module for module in model.modules() if getattr(module, "training", False)]
     model.eval()
     try:
         yield

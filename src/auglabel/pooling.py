@@ -1,8 +1,9 @@
 """Calibration of every bucket from a few images in each.
 
 A bucket that only some images visit in an epoch borrows from three places: from earlier epochs, whose sums
-count less the older they are; from the neighbouring magnitudes of its kind, at half weight; and from `DOUBT`
-examples, made up, on which the model was neither sure nor right.
+count less the older they are; from the other magnitudes of its kind, the less the further away they are, but
+only as far as its own images leave open; and from `DOUBT` examples, made up, on which the model was neither
+sure nor right.
 
 Only the signed gap between confidence and accuracy is kept, as a Calibration with a single bin: there the
 ECE is |confidence - accuracy|, so that AutoLabel's rule moves labels by alpha times the gap itself. Noise in
@@ -19,17 +20,18 @@ import torch
 from torch import Tensor, nn
 
 from auglabel.calibration import CONFIDENCE, CORRECT, COUNT, Calibration, require_seen
-from auglabel.checks import kind_of, require_number
+from auglabel.checks import kind_of, require_number, require_unit
 from auglabel.distance import DistanceGrid
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 DOUBT = 20
+LEEWAY = 0.7  # how far neighbours may move what a bucket's own images say, in standard errors of that
 
 
 class Pool(nn.Module):
-    """Pools what `calibrate` saw in each epoch; `policy.update(pool(calibrate(...)))`.
+    """Pools what `calibrate` saw in each epoch; `policy.update(pool(calibrate(...), policy.table))`.
 
     `memory` is how much of the sums of earlier epochs is kept from one to the next.
     """
@@ -45,34 +47,77 @@ class Pool(nn.Module):
         self.register_buffer("sums", torch.zeros(3, len(grid), dtype=torch.float64, device="cpu"))
 
     @torch.no_grad()
-    def forward(self, seen: Calibration) -> Calibration:
+    def forward(self, seen: Calibration, table: Tensor | None = None) -> Calibration:
         """Add what was seen in an epoch; what is known of every bucket, in one bin, by all that was seen.
 
-        Its count includes the made-up examples, and its gap and accuracy are the smaller for them.
+        `table` (num_buckets,), the labels so far, tells which are at 1 or at their accuracy and can go
+        no further: the gap there may stay for good, and is not lent to neighbours. The count includes
+        neighbours and made-up examples, and gap and accuracy are the smaller for these.
         """
         require_seen("Pool", seen, len(self.grid))
+        self._require_table(table)
         self.sums.mul_(self.memory).add_(seen.sums[[COUNT, CONFIDENCE, CORRECT]].sum(dim=2))
-        count, confidence, correct = self._with_neighbours()
+        own_count, own_confidence, own_correct = self.sums
+        most = LEEWAY * _standard_error(own_count, own_correct)
+        count, _, correct = self._with_neighbours()
+        accuracy = _towards(own_correct / own_count, correct / count, most)
+        free = None if table is None else _between(accuracy * count / (count + DOUBT), table.cpu().double())
+        lenders, confidence, correct = self._with_neighbours(free)
+        gap = _towards((own_confidence - own_correct) / own_count, (confidence - correct) / lenders, most)
         known = Calibration(len(self.grid), bins=1)
         known.sums.fill_(torch.nan)  # what is not pooled is not known
         known.sums[COUNT, :, 0] = torch.where(count > 0, count + DOUBT, 0)
-        known.sums[CONFIDENCE, :, 0] = confidence
-        known.sums[CORRECT, :, 0] = correct
+        known.sums[CONFIDENCE, :, 0] = count * (accuracy + gap)
+        known.sums[CORRECT, :, 0] = count * accuracy
         return known
 
-    def _with_neighbours(self) -> Tensor:
-        """Each bucket's sums, and half of those one level weaker and one level stronger."""
-        pooled, start = self.sums.clone(), 0
-        for levels in self.grid.levels:
-            mine, own = (sums[:, start : start + levels] for sums in (pooled, self.sums))
-            mine[:, 1:] += own[:, :-1] / 2
-            mine[:, :-1] += own[:, 1:] / 2
-            start += levels
-        return pooled
+    def _require_table(self, table: Tensor | None) -> None:
+        if table is not None:
+            require_unit("table", table)
+            if len(table) != len(self.grid):
+                raise ValueError(f"the grid has {len(self.grid)} buckets, but the table has {len(table)}.")
+
+    def _with_neighbours(self, lends: Tensor | None = None) -> Tensor:
+        """Each bucket's sums, half of those a level away in its kind, a quarter of those two levels away, ...
+
+        Only of those that lend theirs, if `lends` (num_buckets,) is given.
+        """
+        lent = self.sums if lends is None else self.sums * lends
+        near = [_spread(part) for part in lent.split(list(self.grid.levels), dim=1)]
+        return self.sums + torch.cat(near, dim=1)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """Sums stay as they are and where they are, whatever `.to()` or `.half()` is asked of."""
         return self
+
+
+def _spread(lent: Tensor) -> Tensor:
+    """What each level gets of the weaker and of the stronger ones, out of what each lends (3, levels)."""
+    weaker, stronger = torch.zeros_like(lent), torch.zeros_like(lent)
+    for level in range(1, lent.shape[1]):
+        weaker[:, level] = (weaker[:, level - 1] + lent[:, level - 1]) / 2
+        stronger[:, -1 - level] = (stronger[:, -level] + lent[:, -level]) / 2
+    return weaker + stronger
+
+
+def _between(floor: Tensor, table: Tensor) -> Tensor:
+    """Which labels can go either way from here; a table is float32."""
+    return (table < 1) & (table > floor + 1e-6)
+
+
+def _standard_error(count: Tensor, correct: Tensor) -> Tensor:
+    """Of an accuracy or a gap that `count` images show; infinite without any."""
+    share = (correct + 1) / (count + 2)
+    return (share * (1 - share) / count).sqrt()
+
+
+def _towards(own: Tensor, pooled: Tensor, most: Tensor) -> Tensor:
+    """`own`, moved towards `pooled` by at most `most`; 0 where nothing was seen, not by neighbours either.
+
+    So neighbours take away noise, but not what a bucket's own images have shown: with many of these `most`
+    vanishes, and labels go where each bucket's own gap sends them.
+    """
+    return torch.where(most.isfinite(), pooled.clamp(own - most, own + most), pooled).nan_to_num(nan=0.0)
 
 
 def require_memory(memory: float) -> None:

@@ -72,8 +72,9 @@ class AugLabel(nn.Module):
     ) -> Calibration | None:
         """Learn from the model on validation images, once after each epoch; what was seen of it.
 
-        `loader` yields (images, labels); under several ranks, each rank's own share. Without a `generator`
-        the draws depend on the number of the update and the rank alone: they never shift the training's.
+        `loader` yields (images, labels); under several ranks, each rank's own share. The model is called with
+        floating point in [0, 1], also where the images are bytes. Without a `generator` the draws depend on
+        the number of the update and the rank alone: they never shift the training's.
         """
         if not self.policy.adaptive:
             return None
@@ -88,7 +89,8 @@ class AugLabel(nn.Module):
             bins=self.bins,
             generator=_generator(turn) if generator is None else generator,
         )
-        self.policy.update(self.pool(seen) if pooled else seen)
+        table = self.policy.table if isinstance(self.policy, TablePolicy) else None
+        self.policy.update(self.pool(seen, table) if pooled else seen)
         self.updates += 1
         return seen
 

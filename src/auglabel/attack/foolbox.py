@@ -44,12 +44,12 @@ def foolbox_attack(
     the batch that the model takes for another class, and leaves alone what the model has wrong already.
     The model is in evaluation mode meanwhile, and its parameters' gradients stay as they are.
     """
-    require_attackable(model, images, labels, "cross_entropy")
+    images = require_attackable(model, images, labels, "cross_entropy")
     require_integers("labels", labels)
     require_number("epsilon", epsilon, 0)
     foolbox = _foolbox()
     attack = _attack(foolbox, name, options)
-    model, images = unwrapped(model), images.detach()
+    model = unwrapped(model)
     if len(images) == 0:
         return images.clone()
     if name not in QUERY_ONLY:

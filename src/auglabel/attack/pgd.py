@@ -50,12 +50,12 @@ def pgd(
     `early_stop` spends nothing more on an image once it fools the model. That is for adversarial
     accuracy alone: training, and calibration under attack, need every step.
     """
-    require_attackable(model, images, labels, loss)
+    images = require_attackable(model, images, labels, loss)
     require_whole("steps", steps, 1)
     require_whole("restarts", restarts, 1)
     if torch.is_inference_mode_enabled():
         raise RuntimeError("pgd needs gradients, but torch.inference_mode is on. Use torch.no_grad instead.")
-    model, images = unwrapped(model), images.detach()
+    model = unwrapped(model)
     radius = _per_image("epsilon", epsilon, images)
     stride = radius / 4 if step is None else _per_image("step", step, images, above_zero=True)
     task = _Task(images, labels.detach(), radius, stride, *box(images, radius))
@@ -179,12 +179,15 @@ def margin(logits: Tensor, labels: Tensor) -> Tensor:
     return logits.scatter(1, true, -math.inf).amax(dim=1) - logits.gather(1, true).squeeze(1)
 
 
-def require_attackable(model: nn.Module, images: Tensor, labels: Tensor, loss: str) -> None:
-    """A module, floating point images in [0, 1], hard or soft labels, and a loss that fits them."""
+def require_attackable(model: nn.Module, images: Tensor, labels: Tensor, loss: str) -> Tensor:
+    """The images, without gradients, once model, images, labels and loss are known to fit an attack.
+
+    That takes a module, floating point images in [0, 1], hard or soft labels, and a loss for such labels.
+    """
     if not isinstance(model, nn.Module):
         raise TypeError(f"model must be a torch.nn.Module, but {kind_of(model)} came.")
     require_tensor("images", images)
-    require_images("images", images.detach())
+    images = require_images("images", images.detach())
     if images.dtype == torch.uint8:
         raise TypeError(
             f"Attacks need images in floating point in [0, 1], but {kind_of(images)} came. "
@@ -199,13 +202,14 @@ def require_attackable(model: nn.Module, images: Tensor, labels: Tensor, loss: s
                 "labels must be classes (B,) in int64 or probabilities (B, K) in floating point, "
                 f"but {kind_of(labels)} came."
             )
-        return
+        return images
     if loss == "margin":
         raise ValueError('loss "margin" needs hard labels, but soft ones came. Pass labels.argmax(dim=1).')
     if readable(labels) and not bool(
         ((labels >= 0).all(dim=1) & ((labels.sum(dim=1) - 1).abs() < 1e-2)).all()
     ):
         raise ValueError("Soft labels must be probabilities, each row adding up to 1, but some rows are not.")
+    return images
 
 
 def require_logits(logits: Tensor, labels: Tensor) -> None:

@@ -32,7 +32,7 @@ def adversarial_accuracy(
     Steps are 2.5 * epsilon / steps long. `batch` images are attacked at a time; those already lost are
     not attacked on. epsilon 0 gives the clean accuracy.
     """
-    require_attackable(model, images, labels, loss)
+    images = require_attackable(model, images, labels, loss)
     require_integers("labels", labels)
     require_number("epsilon", epsilon, 0)
     require_whole("steps", steps, 1)

@@ -11,7 +11,7 @@ from auglabel.attack.pgd import pgd
 from auglabel.augment.base import Augmentation
 from auglabel.checks import require_number, require_whole
 from auglabel.distance import Distance, DistanceGrid
-from auglabel.modes import evaluating, unwrapped
+from auglabel.modes import evaluating, pixels, unwrapped
 from auglabel.view import View
 
 
@@ -55,7 +55,7 @@ class Adversarial(Augmentation):
     def apply(self, images, labels, distance, model, generator) -> View:  # type: ignore[no-untyped-def]
         if model is None:
             raise ValueError("Adversarial needs the model: call augment(images, labels, model).")
-        images = images.float() / 255 if images.dtype == torch.uint8 else images
+        images = pixels(images, model)
         strength = distance.strength.ceil() if self.fixed else distance.strength
         attacked = strength > 0 if self.clean_share else slice(None)
         epsilon = self.epsilon_max * strength[attacked]

@@ -9,6 +9,7 @@ from torch import Generator, Tensor
 
 from auglabel.augment import ops
 from auglabel.augment.base import Augmentation
+from auglabel.augment.magnitudes import Interpolation, magnitudes_for
 from auglabel.checks import require_whole
 from auglabel.distance import MOST_LEVELS, DistanceGrid
 from auglabel.drawing import source_of
@@ -20,7 +21,8 @@ class AugMix(Augmentation):
 
     A chain applies as many operations as the image's depth, 1..max_depth, each drawn for that image
     alone at `magnitude`. The kind is the depth and the strength is 1 - lambda, so that buckets grow
-    with distortion. Several `chains` are averaged with weights uniform over the simplex.
+    with distortion. Several `chains` are averaged with weights uniform over the simplex. `magnitudes` and
+    `interpolation` are those of RandAug.
     """
 
     def __init__(
@@ -30,8 +32,9 @@ class AugMix(Augmentation):
         magnitude: int = 3,
         chains: int = 1,
         operations: Sequence[str] = ops.OPERATIONS,
-        interpolation: ops.Interpolation = "bilinear",
+        interpolation: Interpolation | None = None,
         fill: int = 128,
+        magnitudes: str | dict[str, tuple[float, float]] = "mild",
     ) -> None:
         require_whole("max_depth", max_depth, 1, MOST_LEVELS)
         require_whole("levels", levels, 1)
@@ -44,7 +47,8 @@ class AugMix(Augmentation):
         self.grid = DistanceGrid((levels,) * max_depth, kinds)
         self.magnitude = magnitude
         self.chains = chains
-        self.interpolation: ops.Interpolation = interpolation
+        self.magnitudes = magnitudes_for(magnitudes)
+        self.interpolation: Interpolation = interpolation or self.magnitudes.interpolation
         self.fill = fill
 
     def apply(self, images, labels, distance, model, generator) -> View:  # type: ignore[no-untyped-def]
@@ -68,6 +72,7 @@ class AugMix(Augmentation):
                 ids[kind[rows]],
                 torch.full_like(rows, self.magnitude),
                 sign[rows],
+                magnitudes=self.magnitudes,
                 interpolation=self.interpolation,
                 fill=self.fill,
             )

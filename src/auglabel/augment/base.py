@@ -34,12 +34,15 @@ class Augmentation:
         model: nn.Module | None,
         generator: Generator | None,
     ) -> View:
-        """`images` moved by `distance`. Only attacks look at `model`."""
+        """`images` moved by `distance`. Only attacks call `model`, with `modes.pixels(images, model)`."""
         raise NotImplementedError(f"{type(self).__name__} must define apply(...).")
 
-    def require(self, images: Tensor) -> None:
-        """Refuse what this augmentation cannot move; one for other things than images overrides it."""
-        require_images("images", images)
+    def require(self, images: Tensor) -> Tensor | None:
+        """Refuse what this augmentation cannot move; one for other things than images overrides it.
+
+        Returns what to move in place of `images`, or None for `images` as they are.
+        """
+        return require_images("images", images)
 
     def __call__(
         self,
@@ -57,7 +60,8 @@ class Augmentation:
         """
         if dtype is not None and not dtype.is_floating_point:
             raise ValueError(f"dtype must be a floating point one, but {dtype} came.")
-        self.require(images)
+        checked = self.require(images)
+        images = images if checked is None else checked
         require_integers("labels", labels)
         require_same_length(type(self).__name__, images=images, labels=labels)
         if bucket is None:

@@ -40,24 +40,29 @@ class Mixing(Augmentation):
         bucket = cell(strength, self.grid.levels[0])
         return Distance(torch.zeros_like(bucket), strength, bucket)
 
-    def partners(self, n: int, device: torch.device, generator: Generator | None) -> Tensor:
-        """A random order of the batch: whom each image is mixed with."""
+    def apply(self, images, labels, distance, model, generator) -> View:  # type: ignore[no-untyped-def]
+        """A lone image, such as a last batch may be, has no partner: it stays as it is, at strength 0."""
+        n = len(images)
         if n < 2:
-            raise ValueError(
-                f"{type(self).__name__} mixes images of one batch and needs at least 2, but {n} came."
-            )
-        source = source_of(device, generator)
-        return torch.randperm(n, device=source, generator=generator).to(device)
+            share = torch.zeros_like(distance.strength)
+            return View(images.clone(), labels, torch.zeros_like(distance.bucket), share, labels, share)
+        source = source_of(images.device, generator)
+        order = torch.randperm(n, device=source, generator=generator).to(images.device)
+        mixed, share = self.mix(images, order, distance.strength / 2, generator)
+        return View(mixed, labels, distance.bucket, distance.strength, labels[order], share)
+
+    def mix(
+        self, images: Tensor, order: Tensor, share: Tensor, generator: Generator | None
+    ) -> tuple[Tensor, Tensor]:
+        """Each image mixed with `images[order]`, whose part should be `share` (B,); and what it is."""
+        raise NotImplementedError(f"{type(self).__name__} must define mix(...).")
 
 
 class Mixup(Mixing):
     """The weighted mean of two images."""
 
-    def apply(self, images, labels, distance, model, generator) -> View:  # type: ignore[no-untyped-def]
-        order = self.partners(len(images), images.device, generator)
-        share = distance.strength / 2
-        mixed = ops.blend(images, images, order, share)
-        return View(mixed, labels, distance.bucket, distance.strength, labels[order], share)
+    def mix(self, images, order, share, generator) -> tuple[Tensor, Tensor]:  # type: ignore[no-untyped-def]
+        return ops.blend(images, images, order, share), share
 
 
 class CutMix(Mixing):
@@ -67,12 +72,11 @@ class CutMix(Mixing):
     share drawn; the labels go by what is really covered, which pixels round, at most one half.
     """
 
-    def apply(self, images, labels, distance, model, generator) -> View:  # type: ignore[no-untyped-def]
+    def mix(self, images, order, share, generator) -> tuple[Tensor, Tensor]:  # type: ignore[no-untyped-def]
         n, (height, width) = len(images), images.shape[2:]
-        order = self.partners(n, images.device, generator)
         source = source_of(images.device, generator)
         place = torch.rand(2, n, device=source, generator=generator).to(images.device)
-        wanted = (distance.strength / 2).double()
+        wanted = share.double()
         tall = (height * wanted.sqrt()).round().clamp(min=1)
         wide = (width * height * wanted / tall).round()
         wide = torch.minimum(wide, (width * height / 2 / tall).floor())
@@ -84,5 +88,4 @@ class CutMix(Mixing):
         columns = (column >= left[:, None]) & (column < (left + wide)[:, None])
         inside = rows[:, None, :, None] & columns[:, None, None, :]
         mixed = torch.where(inside, images.index_select(0, order), images)
-        share = (tall * wide / (height * width)).float()
-        return View(mixed, labels, distance.bucket, distance.strength, labels[order], share)
+        return mixed, (tall * wide / (height * width)).float()

@@ -2,34 +2,27 @@
 
 Geometric operations are one affine map and one resampling pass; posterize, solarize, autocontrast
 and equalize work on 8-bit levels, so floating-point images are rounded to them first. Magnitudes
-are whole numbers, 1 to 10.
+are whole numbers, 1 to 10; magnitudes.py says what they are worth.
 """
 
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable, Sequence
-from typing import Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor
 
+from auglabel.augment.magnitudes import MILD, Interpolation, Magnitudes
 from auglabel.checks import brief, require_whole
 from auglabel.drawing import source_of
-
-Interpolation = Literal["bilinear", "nearest"]
 
 GEOMETRIC = ("rotate", "shear_x", "shear_y", "translate_x", "translate_y")
 WITHOUT_MAGNITUDE = ("autocontrast", "equalize")
 OPERATIONS = (*GEOMETRIC, "posterize", "solarize", "color", *WITHOUT_MAGNITUDE)
 WITHOUT_COLOR = tuple(name for name in OPERATIONS if name != "color")
 
-# The value at each magnitude 0..10, and at each signed one -10..10 for color.
-BITS = torch.tensor([4 - 4 * magnitude // 10 or 1 for magnitude in range(11)], device="cpu")
-THRESHOLD = torch.tensor([256 - 256 * magnitude // 10 for magnitude in range(11)], device="cpu")
-FACTOR = torch.tensor([1 + 0.09 * amount for amount in range(-10, 11)], dtype=torch.float32, device="cpu")
 # How many numbers are worked on at a time: few enough to stay in the cache, many enough to keep threads busy.
 CHUNK = 2**19
 # The usual weights of red, green and blue, as the fractions that sum exactly in float32.
@@ -42,6 +35,7 @@ def distort(
     magnitude: Tensor,  # (B,) int64
     sign: Tensor,  # (B,) -1 or 1: the direction of geometric operations and color
     *,
+    magnitudes: Magnitudes = MILD,
     interpolation: Interpolation = "bilinear",
     fill: int = 128,
 ) -> Tensor:
@@ -51,16 +45,17 @@ def distort(
     """
 
     def move(batch: Tensor, rows: Tensor) -> Tensor:
-        maps = _maps(*images.shape[2:], _working_dtype(images.dtype)).to(images.device)[
-            operation[rows], 10 + magnitude[rows] * sign[rows]
-        ]
-        return affine(batch, maps, interpolation=interpolation, fill=fill)
+        maps = _maps(magnitudes, *images.shape[2:], _working_dtype(images.dtype)).to(images.device)
+        chosen = maps[operation[rows], 10 + magnitude[rows] * sign[rows]]
+        return affine(batch, chosen, interpolation=interpolation, fill=fill)
+
+    bits, threshold, factor = (values.to(images.device) for values in _values(magnitudes))
 
     steps: tuple[Callable[[Tensor, Tensor], Tensor], ...] = (  # geometric, then in the order of OPERATIONS
         move,
-        lambda batch, rows: posterize(batch, BITS.to(rows.device)[magnitude[rows]]),
-        lambda batch, rows: solarize(batch, THRESHOLD.to(rows.device)[magnitude[rows]]),
-        lambda batch, rows: color(batch, FACTOR.to(rows.device)[10 + magnitude[rows] * sign[rows]]),
+        lambda batch, rows: posterize(batch, bits[magnitude[rows]]),
+        lambda batch, rows: solarize(batch, threshold[magnitude[rows]]),
+        lambda batch, rows: color(batch, factor[10 + magnitude[rows] * sign[rows]]),
         lambda batch, rows: autocontrast(batch),
         lambda batch, rows: equalize(batch),
     )
@@ -77,27 +72,43 @@ def distort(
 
 
 @functools.lru_cache(maxsize=32)
-def _maps(height: int, width: int, dtype: torch.dtype) -> Tensor:
+def _values(magnitudes: Magnitudes) -> tuple[Tensor, Tensor, Tensor]:
+    """Bits and threshold at magnitudes 0..10, and the saturation at signed magnitudes -10..10."""
+    bits, threshold = (
+        torch.tensor(values, device="cpu").long() for values in (magnitudes.posterize, magnitudes.solarize)
+    )
+    color = _signed(magnitudes.color)
+    return bits, threshold, (1 + color if magnitudes.color_signed else color.abs()).float()
+
+
+@functools.lru_cache(maxsize=32)
+def _maps(magnitudes: Magnitudes, height: int, width: int, dtype: torch.dtype) -> Tensor:
     """Every geometric operation at every signed magnitude -10..10, (5, 21, 2, 3), as `affine` takes them.
 
-    A magnitude is worth 3 degrees about the centre, a shear of 0.03 that fixes the top left corner, or
-    a thirtieth of the side.
+    Rotation is about the centre; a shear fixes the top left corner.
     """
-    amount = torch.arange(-10, 11, dtype=torch.float64, device="cpu")
-    one, none = torch.ones_like(amount), torch.zeros_like(amount)
-    cos, sin = torch.cos(amount * math.radians(3)), torch.sin(amount * math.radians(3))
-    x, y = width / 2, height / 2
+    one = torch.ones(21, dtype=torch.float64, device="cpu")
+    none = torch.zeros_like(one)
+    angle = _signed(magnitudes.rotate).deg2rad()
+    cos, sin, x, y = angle.cos(), angle.sin(), width / 2, height / 2
+    side_x, side_y = (1, 1) if magnitudes.translate_pixels else (width, height)
     maps = {
         "rotate": (cos, -sin, x - cos * x + sin * y, sin, cos, y - sin * x - cos * y),
-        "shear_x": (one, 0.03 * amount, none, none, one, none),
-        "shear_y": (one, none, none, 0.03 * amount, one, none),
-        "translate_x": (one, none, amount * width / 30, none, one, none),
-        "translate_y": (one, none, none, none, one, amount * height / 30),
+        "shear_x": (one, _signed(magnitudes.shear_x), none, none, one, none),
+        "shear_y": (one, none, none, _signed(magnitudes.shear_y), one, none),
+        "translate_x": (one, none, _signed(magnitudes.translate_x) * side_x, none, one, none),
+        "translate_y": (one, none, none, none, one, _signed(magnitudes.translate_y) * side_y),
     }
     pixels = torch.stack([torch.stack(maps[name], dim=1).view(21, 2, 3) for name in GEOMETRIC])
     pixels *= torch.tensor([[2 / width], [2 / height]], dtype=torch.float64, device="cpu")
     pixels[..., 2] -= 1
     return pixels.to(dtype)
+
+
+def _signed(values: Sequence[float]) -> Tensor:
+    """Values at magnitudes 0..10 as those at -10..10, with the sign of the magnitude."""
+    positive = torch.tensor(values, dtype=torch.float64, device="cpu")
+    return torch.cat([-positive[1:].flip(0), positive])
 
 
 @functools.lru_cache(maxsize=32)
@@ -140,9 +151,10 @@ def posterize(images: Tensor, bits: Tensor) -> Tensor:
 
 
 def solarize(images: Tensor, threshold: Tensor) -> Tensor:
-    """Invert the levels at or above `threshold` (B,), 0..255."""
+    """Invert the levels at or above `threshold` (B,), 0..256."""
     if images.dtype == torch.uint8:
-        inverted = images >= _per_image(threshold.to(torch.uint8))
+        inverted = images >= _per_image(threshold.clamp(max=255).to(torch.uint8))
+        inverted &= _per_image(threshold < 256)  # which a byte cannot hold
         return inverted.view(torch.uint8).neg_().bitwise_xor_(images)  # 255 - x is x with every bit turned
     levels = _to_levels(images)
     inverted = (levels >= _per_image(threshold)).to(levels.dtype)
@@ -236,10 +248,11 @@ def blend(images: Tensor, others: Tensor, order: Tensor | None, weight: Tensor) 
     exact = _working_dtype(images.dtype)
     weight = _per_image(weight).to(exact)
     size = _at_once(images)
+    graded = torch.is_grad_enabled() and (images.requires_grad or others.requires_grad)  # cannot use out=
     for start in range(0, len(images), size):
         part = slice(start, start + size)
         other = others[part] if order is None else others.index_select(0, order[part])
-        if images.dtype == exact:
+        if images.dtype == exact and not graded:
             torch.lerp(images[part], other, weight[part], out=out[part])
         else:
             out[part] = _as(torch.lerp(images[part].to(exact), other.to(exact), weight[part]), images.dtype)
@@ -257,11 +270,11 @@ def draw_sign(n: int, device: torch.device, generator: Generator | None) -> Tens
     return 2 * draw_whole(2, n, device, generator) - 1
 
 
-def require_options(interpolation: str, fill: int) -> None:
+def require_options(interpolation: str | None, fill: int) -> None:
     """The options that every user of `distort` passes on."""
     require_whole("fill", fill, 0, 255)
-    if interpolation not in ("bilinear", "nearest"):
-        raise ValueError(f'interpolation must be "bilinear" or "nearest", but "{interpolation}" came.')
+    if interpolation not in (None, "bilinear", "nearest"):
+        raise ValueError(f'interpolation must be "bilinear" or "nearest", got {brief(interpolation)}.')
 
 
 def require_operations(operations: Sequence[str]) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ import torch
 
 from auglabel.augment import ops
 from auglabel.augment.base import Augmentation
+from auglabel.augment.magnitudes import Interpolation, magnitudes_for
 from auglabel.checks import require_whole
 from auglabel.distance import DistanceGrid
 from auglabel.view import View
@@ -19,6 +20,9 @@ class RandAug(Augmentation):
     A bucket is one operation at one magnitude: 82 with the defaults, since autocontrast and equalize
     have no magnitude. `m_max` limits the magnitudes and rescales nothing: 3 is 9 degrees at any
     m_max. `fill` (0..255) is what geometric operations bring in from outside the image.
+    `magnitudes` says what a magnitude is worth: "mild", "wide", "codebase", or ranges of your own such as
+    `{"rotate": (0, 60)}`; see magnitudes.py. Geometric operations resample by `interpolation`, or as that set
+    does.
 
     color resembles the corruption `saturate`: `ops.WITHOUT_COLOR` is the set to use where that would
     flatter a comparison.
@@ -32,15 +36,17 @@ class RandAug(Augmentation):
         m_max: int = 10,
         operations: Sequence[str] = ops.OPERATIONS,
         num_ops: int = 1,
-        interpolation: ops.Interpolation = "bilinear",
+        interpolation: Interpolation | None = None,
         fill: int = 128,
+        magnitudes: str | dict[str, tuple[float, float]] = "mild",
     ) -> None:
         require_whole("m_max", m_max, 1, 10)
         require_whole("num_ops", num_ops, 1)
         ops.require_options(interpolation, fill)
         self.operations = ops.require_operations(operations)
         self.num_ops = num_ops
-        self.interpolation: ops.Interpolation = interpolation
+        self.magnitudes = magnitudes_for(magnitudes)
+        self.interpolation: Interpolation = interpolation or self.magnitudes.interpolation
         self.fill = fill
         self._operation = ops.operation_ids(self.operations)
         kinds = self.operations if num_ops == 1 else ("magnitude",)
@@ -59,6 +65,12 @@ class RandAug(Augmentation):
             sign = ops.draw_sign(len(images), images.device, generator)
             operation = self._operation.to(images.device)[kind]
             moved = ops.distort(
-                moved, operation, magnitude, sign, interpolation=self.interpolation, fill=self.fill
+                moved,
+                operation,
+                magnitude,
+                sign,
+                magnitudes=self.magnitudes,
+                interpolation=self.interpolation,
+                fill=self.fill,
             )
         return View(moved, labels, distance.bucket, magnitude / self._levels.to(images.device)[distance.kind])

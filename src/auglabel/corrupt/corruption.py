@@ -62,14 +62,14 @@ def corrupt(
     Corrupted pictures are made of bytes: values in [0, 1] are rounded to bytes first, and come back as
     bytes / 255, without gradients. The work is done on the CPU, whatever the device of `images`.
     """
-    require_images("images", images.detach() if isinstance(images, Tensor) else images)
+    images = require_images("images", images.detach() if isinstance(images, Tensor) else images)
     _require(name, severity, seed, images.shape)
     count, channels, height, width = images.shape
     parameters = parameters or parameters_for(height, width)
     figures = entry("set of parameters", PARAMETERS, parameters)[name][severity - 1]
     rows = list(range(count)) if index is None else _numbers(index, count)
     apply = _function(name, parameters, None if frost is None else Path(frost))
-    pixels = images.detach().cpu()
+    pixels = images.cpu()
     pixels = (pixels if pixels.dtype == torch.uint8 else (pixels * 255).round().to(torch.uint8)).contiguous()
     done = torch.empty_like(pixels)
     most = max(1, TOGETHER // (channels * height * width))

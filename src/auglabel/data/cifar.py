@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from auglabel.data.cifar_files import CIFAR10, CIFAR100, Cifar, Layout
+from auglabel.data.cifar_files import CIFAR10, CIFAR100, Cifar, Layout, official_files
 from auglabel.data.download import blocks, fetched, md5, require_md5
 from auglabel.data.files import tar_contents
 from auglabel.data.folder import folder
@@ -41,7 +41,7 @@ def cifar100(root: str | os.PathLike[str], download: bool = False, verify: bool 
 
 
 def _load(kind: Cifar, root: Path, download: bool, verify: bool) -> DataSet:
-    found = _found(kind, root)
+    found = official_files(kind, root)
     if found is None and not root.is_file() and _has_pictures(root):
         return _pictures(kind, root)
     if found is None and root.suffix == ".tar" and root.is_file():
@@ -63,23 +63,6 @@ def _load(kind: Cifar, root: Path, download: bool, verify: bool) -> DataSet:
     checked = "their checksums match" if verify and (place.is_file() or all(layout.train.values())) else ""
     notes = [f"{layout.words} in {place}" + (f"; {checked}" if checked else "; no checksum was compared")]
     return in_memory(kind.name, kind.classes, parts[0], parts[1], mean=MEAN, std=STD, notes=notes)
-
-
-def _found(kind: Cifar, root: Path) -> tuple[Layout, Path] | None:
-    """The official files at or below `root`: a directory of them, or an archive."""
-    for layout in (kind.python, kind.binary):
-        for place in (root / layout.folder, root):
-            if all((place / name).is_file() for name in (*layout.train, *layout.test)):
-                return layout, place
-        for place in (root / layout.archive, root):
-            if place.is_file() and place.name == layout.archive:
-                return layout, place
-    for layout in (kind.python, kind.binary):  # some of the files: say which is missing, below
-        if (root / layout.folder).is_dir():
-            return layout, root / layout.folder
-    if root.is_file() and root.name.endswith((".tar.gz", ".tgz")):  # under another name
-        return (kind.binary if "bin" in root.name else kind.python), root
-    return None
 
 
 def _contents(layout: Layout, place: Path, verify: bool) -> dict[str, bytes]:

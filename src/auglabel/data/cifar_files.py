@@ -1,4 +1,4 @@
-"""What the official files of CIFAR-10 and CIFAR-100 are called, and their checksums.
+"""What the official files of CIFAR-10 and CIFAR-100 are called, where they are, and their checksums.
 
 The archives' MD5 are those of https://www.cs.toronto.edu/~kriz/cifar.html; the python files' are the ones
 torchvision compares with. No second source confirms any for the unpacked binary files of CIFAR-100.
@@ -7,6 +7,7 @@ torchvision compares with. No second source confirms any for the unpacked binary
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True)
@@ -96,3 +97,20 @@ CIFAR100 = Cifar(
     b"fine_labels",
     2,
 )
+
+
+def official_files(kind: Cifar, root: Path) -> tuple[Layout, Path] | None:
+    """The official files at or below `root`: a directory of them, some perhaps missing, or an archive."""
+    for layout in (kind.python, kind.binary):
+        for place in (root / layout.folder, root):
+            if all((place / name).is_file() for name in (*layout.train, *layout.test)):
+                return layout, place
+        for place in (root / layout.archive, root):
+            if place.is_file() and place.name == layout.archive:
+                return layout, place
+    for layout in (kind.python, kind.binary):  # some of the files: the reader says which is missing
+        if (root / layout.folder).is_dir():
+            return layout, root / layout.folder
+    if root.is_file() and root.name.endswith((".tar.gz", ".tgz")):  # under another name
+        return (kind.binary if "bin" in root.name else kind.python), root
+    return None

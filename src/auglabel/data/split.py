@@ -38,9 +38,12 @@ def split(
 ) -> Parts:
     """Random parts of `data`: sizes are whole numbers, or shares of the images they are cut from.
 
-    `train` None takes all training images that are left, `test` None all test images that are left, or a
-    fifth of data without a test part. `validation_from="test"` cuts validation from the test images.
-    `stratified`: each part has every class's proportional count, rounded up or down.
+    Args:
+        train: training images; if not given, all that are left
+        validation: validation images
+        test: test images; if not given, all that the data have as such, or a fifth of data that have none
+        validation_from: cut validation images from the training or from the test images
+        stratified: every class has its proportional count in each part, rounded up or down
     """
     if validation_from not in ("train", "test"):
         raise ValueError(f'validation_from must be "train" or "test", but {kind_of(validation_from)} came.')

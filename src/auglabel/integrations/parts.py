@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -12,6 +13,7 @@ from torch import Tensor, nn
 
 from auglabel.augment.base import Augmentation
 from auglabel.checks import kind_of, require_tensor
+from auglabel.measure import pair
 from auglabel.models.normalize import Normalize
 from auglabel.modes import unwrapped
 from auglabel.together import AugLabel
@@ -20,7 +22,36 @@ from auglabel.view import View
 Batch = tuple[Tensor, Tensor]
 
 
-class OnNormalized(Augmentation):
+class Around(Augmentation):
+    """An augmentation inside another."""
+
+    def __init__(self, augment: Augmentation) -> None:
+        self.inner, self.grid = augment, augment.grid
+
+    def draw(self, n, device, generator):  # type: ignore[no-untyped-def]
+        return self.inner.draw(n, device, generator)
+
+    def apply(self, images, labels, distance, model, generator) -> View:  # type: ignore[no-untyped-def]
+        return self.inner.apply(images, labels, distance, model, generator)
+
+
+class OnPixels(Around):
+    """An augmentation as it is; where normalised images come, its error names `mean` and `std`."""
+
+    def __call__(self, images, labels, model=None, **options) -> View:  # type: ignore[no-untyped-def]
+        try:
+            return self.inner(images, labels, model, **options)
+        except ValueError:
+            low, high = (float(edge) for edge in images.aminmax()) if images.numel() else (0.0, 0.0)
+            if not -math.inf < low < -0.1:  # as no overshoot of a resize is
+                raise
+            raise ValueError(
+                f"images must be in [0, 1], got values from {low:.3g} to {high:.3g}, which look normalised: "
+                "pass the mean= and std= that they were normalised with."
+            ) from None
+
+
+class OnNormalized(Around):
     """An augmentation for images that were normalised already, and come back so.
 
     Pixels are brought back to [0, 1], where strengths mean the same for every model, and normalised again.
@@ -29,11 +60,8 @@ class OnNormalized(Augmentation):
     def __init__(self, augment: Augmentation, mean: Sequence[float], std: Sequence[float]) -> None:
         if len(mean) != len(std) or not all(spread > 0 for spread in std):
             raise ValueError(f"mean and std take a number per channel, std above 0, but {mean}, {std} came.")
-        self.inner, self.grid = augment, augment.grid
+        super().__init__(augment)
         self.mean, self.std = tuple(mean), tuple(std)
-
-    def draw(self, n, device, generator):  # type: ignore[no-untyped-def]
-        return self.inner.draw(n, device, generator)
 
     def require(self, images: Tensor) -> None:
         require_tensor("images", images)
@@ -81,6 +109,8 @@ def learned_for(
         return augment
     if mean is not None and std is not None:
         augment = OnNormalized(augment, mean, std)
+    elif isinstance(augment, Augmentation) and type(augment).require is Augmentation.require:  # for images
+        augment = OnPixels(augment)
     return AugLabel(augment, num_classes, alpha, **options)
 
 
@@ -98,7 +128,7 @@ def own_share(loader: object, batches: Iterable[Batch]) -> Iterator[Batch]:
         yield from _first(batches, len(range(rank, len(loader.dataset), world)))  # type: ignore[attr-defined]
     else:
         start = 0
-        for images, labels in batches:
+        for images, labels in map(pair, batches):
             rows = slice((rank - start) % world, None, world)
             start += len(labels)
             if len(labels[rows]):
@@ -106,7 +136,7 @@ def own_share(loader: object, batches: Iterable[Batch]) -> Iterator[Batch]:
 
 
 def _first(batches: Iterable[Batch], count: int) -> Iterator[Batch]:
-    for images, labels in batches:
+    for images, labels in map(pair, batches):
         if count <= 0:
             return
         yield images[:count], labels[:count]

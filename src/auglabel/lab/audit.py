@@ -4,12 +4,16 @@ No training: the network is asked for its predictions on labelled images moved b
 The label that is proposed is AutoLabel's update at alpha 1, from one-hot labels and with the signed gap:
 
     c = clip(1 - (confidence - accuracy), accuracy, 1)
+
+Where the network no longer sees the class, the gap says nothing of the label: a network that is right on 29 %
+and claims no more has none. There c is the accuracy, or chance if that is more: what a calibrated network
+would claim.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +22,7 @@ from auglabel.distance import DistanceGrid
 
 Z = 1.959964  # of a 95 % interval
 NOTICED = 0.01  # an over-confidence of less than a point is no reason to soften a label
-LEFT = 0.5  # of what a network knows beyond chance: with less, an augmentation destroys the class
+LEFT = 0.5  # of what a network knows beyond chance: with less, it no longer sees the class
 
 
 @dataclass(frozen=True)
@@ -39,11 +43,6 @@ class Bucket:
         return self.confidence - self.accuracy
 
     @property
-    def label(self) -> float:
-        """The confidence that its label should have."""
-        return min(1.0, max(self.accuracy, 1 - self.gap))
-
-    @property
     def interval(self) -> tuple[float, float]:
         """Wilson's, 95 %, of the accuracy."""
         return wilson(self.accuracy, self.count)
@@ -59,12 +58,18 @@ class Audit:
     chance: float
 
     def verdict(self, bucket: Bucket) -> str:
-        """keep, soften or destroyed."""
+        """keep, soften, or destroyed where less than half of what it knows beyond chance is left."""
         _, high = bucket.interval
         if high < self.chance + LEFT * (self.clean.accuracy - self.chance):
             return "destroyed"
         error = Z * math.sqrt(bucket.accuracy * (1 - bucket.accuracy) / bucket.count)
         return "soften" if bucket.gap - error > NOTICED else "keep"
+
+    def label(self, bucket: Bucket) -> float:
+        """The confidence that the bucket's label should have."""
+        if self.verdict(bucket) == "destroyed":
+            return max(bucket.accuracy, self.chance)
+        return min(1.0, max(bucket.accuracy, 1 - bucket.gap))
 
     def kinds(self) -> Iterator[tuple[str, list[Bucket]]]:
         """The buckets of each kind, from weak to strong."""
@@ -88,13 +93,22 @@ class Audit:
     def _part(self, verdict: str, buckets: Sequence[Bucket], alone: bool) -> str:
         first, last = buckets[0], buckets[-1]
         where = f"level {first.level} " if first is last else f"levels {first.level} to {last.level} "
-        where, ending = ("", "s") if alone else (where, "")
+        where, ending = "" if alone else where, "s" if first is last else ""
+        labels = _span(f"{self.label(bucket):.2f}" for bucket in (first, last))
         if verdict == "keep":
-            return f"{where}keep{ending} the label as it is"
+            lowest = min(self.label(bucket) for bucket in buckets)
+            noise = f" (the table's {lowest:.2f} is within noise of 1)" if lowest < 1 - NOTICED else ""
+            return f"{where}keep{ending} the label as it is{noise}"
         if verdict == "destroyed":
-            return f"{where}destroy{ending} the class (accuracy {100 * last.accuracy:.0f} %)"
-        labels = " to ".join(dict.fromkeys((f"{first.label:.2f}", f"{last.label:.2f}")))
+            accuracy = _span(f"{100 * bucket.accuracy:.0f}" for bucket in (first, last))
+            at = f"at {where}" if where else ""
+            return f"{at}this network no longer sees the class (accuracy {accuracy} %): a label of {labels}"
         return f"{where}want{ending} a label of {labels} (over-confident by {100 * last.gap:.1f} points)"
+
+
+def _span(ends: Iterable[str]) -> str:
+    """0.35 to 0.29, or one number where both ends are the same."""
+    return " to ".join(dict.fromkeys(ends))
 
 
 def audit_of(clean: Calibration, seen: Calibration, grid: DistanceGrid, classes: int) -> Audit:
@@ -115,14 +129,14 @@ def as_json(audit: Audit, about: dict[str, Any]) -> dict[str, Any]:
     return {
         "format": "auglabel audit, version 1",
         **about,
-        "confidence": {kind: [round(b.label, 6) for b in some] for kind, some in audit.kinds()},
-        "clean": _plain(audit.clean),
-        "buckets": [_plain(bucket) | {"verdict": audit.verdict(bucket)} for bucket in audit.buckets],
+        "confidence": {kind: [round(audit.label(b), 6) for b in some] for kind, some in audit.kinds()},
+        "clean": _plain(audit, audit.clean),
+        "buckets": [_plain(audit, bucket) | {"verdict": audit.verdict(bucket)} for bucket in audit.buckets],
         "sentences": audit.sentences(),
     }
 
 
-def _plain(bucket: Bucket) -> dict[str, Any]:
+def _plain(audit: Audit, bucket: Bucket) -> dict[str, Any]:
     low, high = bucket.interval
     numbers = {
         "accuracy": bucket.accuracy,
@@ -132,7 +146,7 @@ def _plain(bucket: Bucket) -> dict[str, Any]:
         "gap": bucket.gap,
         "ece": bucket.ece,
         "debiased_ece": bucket.debiased_ece,
-        "label": bucket.label,
+        "label": audit.label(bucket),
     }
     about = {"kind": bucket.kind, "level": bucket.level, "count": bucket.count}
     return about | {name: round(value, 6) for name, value in numbers.items()}

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from auglabel import __version__
 from auglabel.augment.base import Augmentation
-from auglabel.checks import require_whole
+from auglabel.checks import require_whole, shown
 from auglabel.data.source import DataSet, Source, Subset
 from auglabel.data.split import Parts
 from auglabel.lab import feed
@@ -119,29 +119,56 @@ def _program(path: Path, data: DataSet) -> nn.Module:
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}.")
     try:
-        exported = path.suffix == ".pt2"
-        model = torch.export.load(path).module() if exported else torch.jit.load(path, map_location="cpu")
+        network = _exported(path) if path.suffix == ".pt2" else _scripted(path)
     except (RuntimeError, ValueError, OSError, KeyError) as error:
         why = str(error).split("\n", 1)[0]
         raise ValueError(f"{path} is neither TorchScript nor an exported program (.pt2): {why}") from None
-    network = _Pixels(model)
     require_predictions(str(path), network, data)
     return network
 
 
-class _Pixels(nn.Module):
-    """A program, handed pixels in [0, 1] where there are bytes: it knows nothing of those."""
+def _scripted(path: Path) -> nn.Module:
+    """TorchScript, in evaluation mode however it was saved."""
+    network: nn.Module = torch.jit.load(path, map_location="cpu")
+    return network.eval()
 
-    def __init__(self, program: nn.Module) -> None:
+
+def _exported(path: Path) -> nn.Module:
+    program = torch.export.load(path)
+    for node in program.graph.nodes:
+        if node.name in program.graph_signature.user_inputs:
+            shape = getattr(node.meta.get("val"), "shape", ())
+            fixed = shape[0] if shape and isinstance(shape[0], int) else None
+            return _Exported(program.module(), fixed)
+    return _Exported(program.module(), None)
+
+
+class _Exported(nn.Module):
+    """An exported program; one for `fixed` images at a time gets its batches in parts, the last filled up."""
+
+    def __init__(self, program: nn.Module, fixed: int | None) -> None:
         super().__init__()
-        self.program = program
+        self.program, self.fixed = program, fixed
 
-    def train(self, mode: bool = True) -> _Pixels:
+    def train(self, mode: bool = True) -> _Exported:
         """An exported program has no modes."""
         return self
 
     def forward(self, images: Tensor) -> Tensor:
-        logits: Tensor = self.program(images.float() / 255 if images.dtype == torch.uint8 else images)
+        try:
+            if self.fixed is None:
+                logits: Tensor = self.program(images)
+                return logits
+            return torch.cat([self._part(some, self.fixed) for some in images.split(self.fixed)])
+        except AssertionError as error:  # a guard of the program's
+            raise ValueError(
+                f"the program does not take images of shape {tuple(images.shape)}: {shown(error)}. Export it "
+                "for batches of any size, or see --batch_size."
+            ) from None
+
+    def _part(self, images: Tensor, fixed: int) -> Tensor:
+        filling = images[-1:].expand(fixed - len(images), *images.shape[1:])
+        logits: Tensor = self.program(torch.cat([images, filling]))[: len(images)]
         return logits
 
 
@@ -189,7 +216,7 @@ def _show(audit: Audit, console: Console) -> None:
     )
     for title, values in (
         ("Accuracy, %: the lowest label that AutoLabel's rule allows", [b.accuracy for b in audit.buckets]),
-        ("Label confidence that this network calls for, %", [b.label for b in audit.buckets]),
+        ("Label confidence that this network calls for, %", [audit.label(b) for b in audit.buckets]),
     ):
         console.print(heat_map(grid.kinds, grid.levels, values, title))
     for sentence in audit.sentences():

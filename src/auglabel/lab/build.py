@@ -27,6 +27,9 @@ def data_for(recipe: Recipe) -> tuple[DataSet, Parts]:
     if data.test is None and isinstance(data.train, InMemory):  # measured before the test images were cut off
         mean, std = statistics(data.train.images[parts.train.rows])
         data = replace(data, mean=mean, std=std)
+    if data.test is not None and recipe.split["test"] is not None and len(parts.test) < len(data.test):
+        count = f"{len(parts.test):,} of the {len(data.test):,} test images"
+        data = replace(data, notes=(*data.notes, f"split.test {recipe.split['test']} uses {count}"))
     return data, parts
 
 

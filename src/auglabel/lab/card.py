@@ -12,6 +12,7 @@ from torch import Tensor
 
 from auglabel.augment.base import Augmentation
 from auglabel.checks import shown
+from auglabel.lab.inputs import Input
 from auglabel.lab.report.subject import evaluations_of
 from auglabel.lab.rundir import Run
 from auglabel.models.by_name import MODELS
@@ -38,6 +39,14 @@ def measured(run: Run) -> list[Metric]:
         values = {name: figure["value"] for name, figure in row["figures"].items()}
         found += _metrics(f"{row['count']} test images", values)
     return found
+
+
+def temperature_of(run: Run) -> float | None:
+    """What `auglabel eval` fitted on the validation images as they are, if it was run."""
+    for evaluation in _evaluations(run):
+        if not any("temperature" in note for note in evaluation["notes"]):  # fitted otherwise, or not at all
+            return evaluation.get("temperature")
+    return None
 
 
 def _evaluations(run: Run) -> list[dict[str, Any]]:
@@ -67,7 +76,8 @@ def card(
         "model-index": [{"name": name, "results": [_results(config, metrics)]}] if metrics else [],
     }
     head = yaml.safe_dump(front, sort_keys=False, allow_unicode=True, width=110)
-    parts = [f"# {_plain(name)}", _about(config), _figures(metrics), _labels(augment, table), _use(config)]
+    parts = [f"# {_plain(name)}", _about(config), _takes(config)]
+    parts += [_figures(metrics), _labels(augment, table), _use(config)]
     return f"---\n{head}---\n\n" + "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -95,6 +105,21 @@ def _about(config: Mapping[str, Any]) -> str:
         f"with the augmentation `{config['augment']['name']}` and the labels `{labels}`, by auglabel "
         f"{config['auglabel_version']}. "
         "It takes pixels in [0, 1], or bytes; normalisation is its first layer."
+    )
+
+
+def _takes(config: Mapping[str, Any]) -> str:
+    """The size of the images, how they were brought to it, and the temperature."""
+    taken, temperature = Input.from_json(config["input"]), config["temperature"]
+    return "\n".join(
+        [
+            "## Input",
+            "",
+            f"It was trained on {taken}." if taken else "The size of its images was not recorded.",
+            f"Divide its logits by the temperature {temperature:.4g}, fitted on the validation images."
+            if temperature
+            else "No temperature was fitted: `auglabel eval` before `auglabel share` does that.",
+        ]
     )
 
 
@@ -141,6 +166,7 @@ def _use(config: Mapping[str, Any]) -> str:
         "from auglabel.lab.sharing import load_shared",
         "",
         'shared = load_shared(Path("this-folder"))',
-        "probabilities = shared.model(images).softmax(dim=1)  # images (B, C, H, W) in [0, 1], or bytes",
+        "# images: (B, C, H, W) in [0, 1] or bytes, of the size above; shared.prepare(file) gives one",
+        "probabilities = shared.probabilities(images)  # at the temperature above",
     ]
     return "\n".join(["## Use", "", "```python", *code, "```"])

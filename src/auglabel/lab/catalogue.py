@@ -33,6 +33,7 @@ from auglabel.distance import DistanceGrid
 from auglabel.lab.variants import AutoLabelVariant
 from auglabel.labels import CCAT, FixedTable, LabelPolicy, LabelSmoothing, MixupLabels, OneHot
 from auglabel.losses import jensen_shannon, trades
+from auglabel.modes import pixels
 from auglabel.tablefile import load_table
 from auglabel.view import View
 
@@ -101,8 +102,7 @@ def augmix_loss(
     model: nn.Module, images: Tensor, view: View, policy: LabelPolicy, again: Callable[[], View]
 ) -> Tensor:
     """AugMix's own: cross-entropy on the images as they are, and 12 times how far two views disagree."""
-    pixels = images.to(view.images.dtype) / 255 if images.dtype == torch.uint8 else images
-    clean, *views = model(torch.cat([pixels, view.images, again().images])).chunk(3)
+    clean, *views = model(torch.cat([pixels(images, model), view.images, again().images])).chunk(3)
     return F.cross_entropy(clean, view.labels) + 12 * jensen_shannon(clean, *views)
 
 

@@ -36,6 +36,7 @@ from auglabel.lab.recipe import Choice, Recipe, Training, flat, listed
 from auglabel.lab.yamlfile import Lines, read_yaml
 
 RECIPES = Path(__file__).parents[1] / "recipes"
+SHORT = {"lr": "learning_rate", "wd": "weight_decay", "bs": "batch_size", "batch": "batch_size"}  # for hints
 
 
 def read_recipe(name: str | None = None, words: Sequence[str] = (), *, typed: Sequence[str] = ()) -> Recipe:
@@ -251,11 +252,11 @@ class _Draft:
         section, _, option = key.rpartition(".")
         takes = sorted(name.removeprefix(f"{section}.") for name in known if name.startswith(f"{section}."))
         if section not in self.names and section not in PLAIN:
-            lasts = {name.rpartition(".")[2]: name for name in known}
-            near = difflib.get_close_matches(key, [*known, *lasts], n=1)
-            hint = f' Did you mean "{lasts.get(near[0], near[0])}"?' if near else " --help lists them all."
+            lasts = {name.rpartition(".")[2]: name for name in sorted(known)} | {name: name for name in known}
+            near = difflib.get_close_matches(SHORT.get(key, key), sorted(lasts), n=1)
+            hint = f' Did you mean "{lasts[near[0]]}"?' if near else " --help lists them all."
             raise RecipeError(f'{setting.origin}there is no option "{shown(key)}".{hint}')
-        near = difflib.get_close_matches(option, takes, n=1, cutoff=0.4)
+        near = difflib.get_close_matches(SHORT.get(option, option), takes, n=1, cutoff=0.4)
         hint = f' Did you mean "{near[0]}"?' if near else ""
         entry_name = f" for {self.names[section]}" if section in self.names else ""
         listed = ", ".join(name for name in takes if name != "name") or "none"

@@ -22,7 +22,7 @@ from auglabel.lab.bootstrap import Figure, bootstrapped, interval, resampled
 from auglabel.lab.conditions import Condition, as_it_is
 from auglabel.lab.corrupted import Reordered
 from auglabel.lab.seeding import generator_for
-from auglabel.modes import evaluating
+from auglabel.modes import evaluating, pixels
 from auglabel.scaling import TemperatureScaling
 
 STREAMING = ("accuracy", "confidence", "ece", "debiased_ece", "max_ce", "nll", "brier")
@@ -174,7 +174,7 @@ def predict(
         generator = generator_for(seed, purpose, number)
         images, labels = (part.to(device).split(together) for part in block)
         for some, classes in zip(images, labels, strict=True):
-            moved = condition.move(model, some.float() / 255, classes, generator)
+            moved = condition.move(model, pixels(some, model), classes, generator)
             with evaluating(model), torch.no_grad():
                 logits += [model(batch).float().cpu() for batch in moved.split(batch_size)]
     return torch.cat(logits)

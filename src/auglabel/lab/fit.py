@@ -234,7 +234,7 @@ class Trainer:
             bins=how.bins,
             generator=generator_for(self.seed, "calibrate", epoch, self.rank),
         )
-        self.policy.update(self.pool(seen) if pooled else seen)
+        self.policy.update(self.pool(seen, self.table()) if pooled else seen)
         return time.perf_counter() - start
 
     def turns_to_see_all(self) -> int:

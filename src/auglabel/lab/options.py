@@ -140,19 +140,24 @@ def explained(message: str, origin: Callable[[str], str]) -> str:
         return f"{origin(section)}{section} needs {option}: --{missing[1]} VALUE."
     wrong = re.search(r'key "([^"]+)"', message)
     came = re.search(r"(?:Got|Given) value: (.*)", message)
-    expected = re.findall(r"Expected an? (.*?)(?:\. Got value|\n|$)", message)
+    expected = re.findall(r"Expected (?:an? )?(.*?)(?:\. Got value|\n|$)", message)
     if not (wrong and came and expected):
         return f"{origin(wrong[1]) if wrong else ''}{shown(message, 500)}."
     wanted = " or ".join(dict.fromkeys(_plain(each) for each in expected))
+    if "a list" in wanted:
+        form = "" if came[1].startswith(("[", "{")) else f" Type it as [{shown(came[1])}]."
+        return f"{origin(wrong[1])}{wrong[1]} must be {wanted}, got {shown(came[1])}.{form}"
     return f"{origin(wrong[1])}{wrong[1]} must be {wanted}, but {shown(came[1])} came."
 
 
 def _plain(expected: str) -> str:
     """What jsonargparse expected, in words."""
     names = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "a word"}
-    names |= {"NoneType": "null"}
+    names |= {"NoneType": "null", "tuple": "a list", "collections.abc.Sequence": "a list"}
     if literal := re.search(r"Literal\[(.*?)\]", expected):
         return f"one of {literal[1]}"
+    if elements := re.search(r"tuple with (\d+) elements", expected):
+        return f"a list of {elements[1]} values"
     inner = re.sub(r"<class '(.*?)'>", r"\1", expected)
     return names.get(inner, inner)
 

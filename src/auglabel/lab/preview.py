@@ -45,7 +45,7 @@ def contact_sheet(
     `table` (num_buckets,), and for mixed pictures the share of either class. Small images are enlarged
     by a whole factor to at most `tile` pixels, large ones reduced to it. Only attacks need `model`.
     """
-    require_images("images", images)
+    images = require_images("images", images)
     require_same_length("contact_sheet", images=images, labels=labels)
     require_range("labels", labels, len(classes), "classes")
     require_whole("tile", tile, 16)

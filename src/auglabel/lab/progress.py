@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -12,6 +13,8 @@ from typing_extensions import Self
 from auglabel.lab.bar import bar_of
 from auglabel.lab.fit import Trainer
 from auglabel.lab.rundir import Run
+
+NOTICED = 0.01  # a gap between confidence and accuracy that is worth a word
 
 
 class Progress:
@@ -91,4 +94,28 @@ class Progress:
         state, seconds = self.trainer.state, time.perf_counter() - self.start
         share = state.calibration_share
         spent = f" {share:.0%} of the time went to calibration." if share else ""
+        if not self.console.quiet:
+            for record in self.run.metrics()[-1:]:
+                if sentence := gap_sentence(record.get("validation", {})):
+                    self.say(sentence)
         self.say(f"done in {seconds:,.0f} s.{spent} Measure it: auglabel eval {self.run.path}")
+
+
+def gap_sentence(seen: Mapping[str, float | None]) -> str:
+    """Whether a network is over- or under-confident on validation images; "" if that may be noise.
+
+    Noise is up to a point, or two standard errors of the accuracy, or of the confidence if that has more.
+    """
+    confidence, accuracy, count = (seen.get(name) for name in ("confidence", "accuracy", "count"))
+    if confidence is None or accuracy is None or not count:
+        return ""
+    error = math.sqrt(max(share * (1 - share) for share in (confidence, accuracy)) / count)
+    if not abs(confidence - accuracy) > max(NOTICED, 2 * error):
+        return ""
+    kind, mend = "over", "can mend that, and so can a temperature above 1"
+    if confidence < accuracy:
+        kind, mend = "under", "cannot mend that; a temperature below 1 can"
+    return (
+        f"On the {count:,} validation images the network is {kind}-confident: it says {confidence:.1%} and "
+        f"is right {accuracy:.1%} of the time. Softer labels {mend}: auglabel eval fits one."
+    )

@@ -22,7 +22,7 @@ FIGURES = {...: {"value": (float, None), ...: (float, None)}}
 BINS = {name: [float] for name in ("count", "confidence", "correct")}
 EVALUATION = {  # what is read of one
     **{"checkpoint": str, "epoch": int, "data": {"checksum": str}},
-    **{"attack?": (None, {"epsilon": float}), "notes": [str]},
+    **{"attack?": (None, {"epsilon": float}), "notes": [str], "temperature?": (float, None)},
     "corruptions?": (None, {"from": str, "names": [str], "severities": [int]}),
     "rows": [
         {

@@ -35,4 +35,14 @@ def steps(
     return math.prod(factor for place in drops if step >= round(place * steps))
 
 
-SCHEDULES: dict[str, Callable[..., float]] = {"cosine": cosine, "steps": steps}
+def one_cycle(step: int, steps: int, warmup: float = 0.25, start: float = 0.2, end: float = 0.0) -> float:
+    """In a straight line from `start` up to 1 at `warmup`, then in another down to `end`."""
+    for name, value in (("warmup", warmup), ("start", start), ("end", end)):
+        require_number(name, value, 0, 1)
+    peak = warmup * steps
+    if step < peak:
+        return start + (1 - start) * step / peak
+    return 1 + (end - 1) * (step - peak) / max(1, steps - peak)
+
+
+SCHEDULES: dict[str, Callable[..., float]] = {"cosine": cosine, "steps": steps, "one_cycle": one_cycle}

@@ -195,6 +195,7 @@ def facts_of(recipe: Recipe, data: DataSet, parts: Parts, trainer: Trainer) -> d
             "notes": list(data.notes),
             "mean": list(data.mean),
             "std": list(data.std),
+            "shape": list(data.train.shape),
             "images": {name: len(getattr(parts, name)) for name in PARTS},
         },
         "parameters": sum(p.numel() for p in trainer.plain.parameters()),

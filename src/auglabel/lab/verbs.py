@@ -182,13 +182,17 @@ def report(words: list[str]) -> None:
 
 
 def share(words: list[str]) -> None:
+    from auglabel.lab.card import temperature_of
     from auglabel.lab.sharing import share_run
 
     name, rest = _named(words)
     folder, rest = _named(rest)
     if name is None or folder is None:
         raise ValueError("which run, and where to? auglabel share runs/NAME shared/NAME.")
-    print(f"wrote {share_run(Run(Path(name)), Path(folder), rest)}")
+    run = Run(Path(name))
+    print(f"wrote {share_run(run, Path(folder), rest)}")
+    if temperature_of(run) is None:
+        print(f"It has no fitted temperature: auglabel eval {name} fits one; share the run again then.")
 
 
 def reproduce(words: list[str]) -> int:

@@ -13,6 +13,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from auglabel.checks import kind_of, shown
+from auglabel.models.fast import FastNet
 from auglabel.models.normalize import Normalize
 from auglabel.models.resnet import ResNet
 from auglabel.models.small import SmallNet
@@ -22,6 +23,7 @@ MODELS: dict[str, Callable[..., nn.Module]] = {
     "small": SmallNet,
     "wide_resnet": WideResNet,
     "resnet": ResNet,
+    "fast": FastNet,
 }
 
 IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))

@@ -1,0 +1,58 @@
+import pytest
+import torch
+import torch.nn.functional as F
+
+from auglabel import AugMix, Clean, CutMix, Mixup, RandAug, pgd
+from auglabel.checks import require_images
+from auglabel.corrupt import corrupt
+
+LABELS = torch.tensor([0, 1])
+
+
+@pytest.mark.parametrize(
+    "augment", [AugMix(), RandAug(), Mixup(), CutMix(), Clean()], ids=lambda a: type(a).__name__
+)
+def test_pixels_one_rounding_step_above_1_are_cut_to_1(augment):
+    white = F.interpolate(torch.ones(2, 3, 256, 256), size=(224, 224), mode="bilinear", antialias=True)
+    assert white.max() > 1  # as torch's resizing leaves them
+    moved = augment(white, LABELS).images
+    assert moved.aminmax().min >= 0
+    assert moved.aminmax().max <= 1
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
+def test_float_error_is_cut_off_and_the_rest_stays(dtype):
+    error = 2 * torch.finfo(dtype).eps
+    images = torch.tensor([-error, 0.25, 1 + error, 1], dtype=dtype).view(1, 1, 2, 2)
+    assert require_images("images", images).flatten().tolist() == [0, 0.25, 1, 1]
+
+
+def test_images_in_range_are_handed_on_untouched():
+    images = torch.rand(2, 3, 4, 4)
+    assert require_images("images", images) is images
+
+
+def test_attacks_and_corruptions_cut_float_error_too():
+    images = torch.full((2, 3, 32, 32), 1 + 1e-6)
+    model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3072, 2))
+    assert pgd(model, images, LABELS, torch.tensor([0.0, 0.01])).max() <= 1
+    noisy = images.to(torch.bfloat16) + 0.0078125  # 257 of 255, which is 1 as a byte
+    assert corrupt(noisy, "brightness", 1).min() == 1
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "hint"),
+    [
+        (-2.1, 2.6, "They look normalised: augment before normalising"),
+        (0.3, 2.6, "They look normalised: augment before normalising"),
+        (0.0, 255.0, "They look like 0..255: divide by 255, or pass uint8"),
+        (-0.05, 1.0, r"pass images.clamp\(0, 1\)"),
+        (0.0, 1.07, r"pass images.clamp\(0, 1\)"),
+        (0.0, torch.inf, "Some pixels are infinite"),
+        (-255.0, 255.0, "They look normalised"),
+    ],
+)
+def test_the_hint_is_for_what_was_found(low, high, hint):
+    images = torch.tensor([low, high]).view(2, 1, 1, 1)
+    with pytest.raises(ValueError, match=rf"must be in \[0, 1\], but values from .* came\. .*{hint}"):
+        require_images("images", images)

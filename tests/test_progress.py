@@ -1,0 +1,61 @@
+"""What a run says at its end about how sure the network is."""
+
+import pytest
+
+from auglabel import cli
+from auglabel.lab.fit import Trainer
+from auglabel.lab.progress import gap_sentence
+
+TINY = ["--split.train=60", "--split.validation=60", "--split.test=40", "--epochs=1", "--tracker=none"]
+UNDER = (
+    "On the 400 validation images the network is under-confident: it says 80.0% and is right 93.0% of the "
+    "time. Softer labels cannot mend that; a temperature below 1 can: auglabel eval fits one."
+)
+OVER = (
+    "On the 400 validation images the network is over-confident: it says 93.0% and is right 80.0% of the "
+    "time. Softer labels can mend that, and so can a temperature above 1: auglabel eval fits one."
+)
+
+
+def seen(confidence, accuracy, count):
+    return {"confidence": confidence, "accuracy": accuracy, "count": count}
+
+
+def test_a_gap_beyond_noise_is_named_by_its_direction():
+    """Two standard errors are 2 sqrt(0.8 * 0.2 / 400) = 4 points, and the gap is 13."""
+    assert gap_sentence(seen(0.80, 0.93, 400)) == UNDER
+    assert gap_sentence(seen(0.93, 0.80, 400)) == OVER
+
+
+@pytest.mark.parametrize(
+    ("confidence", "accuracy", "count", "told"),
+    [
+        (0.83, 0.90, 100, False),  # 2 sqrt(0.83 * 0.17 / 100) = 7.5 points
+        (0.83, 0.90, 1000, True),  # 2.4 points
+        (0.90, 1.00, 30, False),  # none of 30 is wrong; at a confidence of 0.9 two errors are 11 points
+        (1.00, 0.98, 50, False),  # one of 50 is wrong: two errors are 4 points
+        (0.891, 0.900, 10**6, False),  # less than a point matters to nobody
+        (0.90, 0.90, 10**6, False),
+    ],
+)
+def test_noise_and_gaps_of_less_than_a_point_are_not(confidence, accuracy, count, told):
+    assert bool(gap_sentence(seen(confidence, accuracy, count))) is told
+    assert bool(gap_sentence(seen(accuracy, confidence, count))) is told
+
+
+@pytest.mark.parametrize("found", [{}, seen(None, 0.9, 400), seen(float("nan"), 0.9, 400), seen(0.8, 0.9, 0)])
+def test_what_was_not_measured_is_not_judged(found):
+    assert gap_sentence(found) == ""
+
+
+def test_a_run_says_so_at_its_end_and_when_it_is_asked_again(tmp_path, monkeypatch, capsys):
+    figures = seen(0.80, 0.93, 400) | {"ece": 0.13, "debiased_ece": 0.13, "nll": 0.5, "brier": 0.2}
+    monkeypatch.setattr(Trainer, "measure_validation", lambda trainer: figures)
+    assert cli.main(["train", "embedded", *TINY, f"--out={tmp_path / 'run'}"]) == 0
+    assert UNDER in capsys.readouterr().out.splitlines()
+    assert cli.main(["train", "--resume", f"--out={tmp_path / 'run'}", "--tracker=none"]) == 0
+    assert UNDER in capsys.readouterr().out.splitlines()
+    words = ["--split.validation=0", "--regime=randaug", f"--out={tmp_path / 'none'}"]
+    monkeypatch.setattr(Trainer, "measure_validation", lambda trainer: {})
+    assert cli.main(["train", "embedded", *TINY, *words]) == 0
+    assert "confident" not in capsys.readouterr().out
