@@ -16,10 +16,15 @@ def without_norms(num_classes: int) -> nn.Module:
     )
 
 
+def exact(num_classes: int) -> nn.Module:
+    """In float64: how images are shared out between processes then changes a number by 1e-15, and no bin."""
+    return nn.Sequential(ToDouble(), without_norms(num_classes).double())
+
+
 def sure(num_classes: int) -> nn.Module:
-    """Sure of itself before it has learnt anything."""
-    model = without_norms(num_classes)
-    nn.init.normal_(model[-1].weight, std=5)
+    """Sure of itself before it has learnt anything, and exact."""
+    model = exact(num_classes)
+    nn.init.normal_(model[1][-1].weight, std=5)
     return model
 
 
@@ -33,6 +38,11 @@ def wants_colour(num_classes: int) -> nn.Module:
 
 def no_network(num_classes: int) -> int:
     return num_classes
+
+
+class ToDouble(nn.Module):
+    def forward(self, images):
+        return images.double()
 
 
 class ToFloat(nn.Module):

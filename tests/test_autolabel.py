@@ -4,7 +4,7 @@ import pytest
 import reference
 import torch
 from conftest import random_probs
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from auglabel import AugLabel, AugMix, AutoLabel, Calibration
@@ -62,7 +62,6 @@ def test_hand_worked_updates(start, alpha, ece, confidence, accuracy, expected):
 buckets = st.lists(st.tuples(st.floats(0.5001, 1), st.booleans()), max_size=12)
 
 
-@settings(max_examples=2000)
 @given(
     st.lists(st.tuples(st.floats(0, 1), buckets), min_size=1, max_size=5), st.floats(0, 1), st.integers(1, 20)
 )

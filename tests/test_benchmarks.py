@@ -1,6 +1,7 @@
 """The arithmetic of benchmarks that claims rest on."""
 
 import importlib
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -31,3 +32,26 @@ def test_a_monotone_fit_pools_what_rises(benchmark):
     figure, count = torch.tensor([0.5, 0.9, 0.3, 0.6]), torch.tensor([1.0, 3.0, 1.0, 2.0])
     fitted = rules.falling(figure, count, RandAug(m_max=4, operations=["rotate"]).grid)
     torch.testing.assert_close(fitted, torch.tensor([0.8, 0.8, 0.5, 0.5], dtype=torch.float64))
+
+
+def test_every_instruction_set_gets_all_tests_and_one_that_fails_is_named(benchmark, monkeypatch, capsys):
+    sets = benchmark("instruction_sets")
+    ran = []
+
+    def run(command, env, check):
+        ran.append((command[1:], env.get("ATEN_CPU_CAPABILITY"), env.get("ONEDNN_MAX_CPU_ISA")))
+        return subprocess.CompletedProcess(command, 1 if ran[-1][1] == "avx2" else 0)
+
+    for name in ("ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(sets.subprocess, "run", run)
+    assert sets.main(["tests"]) == 1
+    assert all(words == ["-m", "pytest", "tests"] for words, _, _ in ran)
+    assert [which for _, *which in ran] == [
+        ["default", None],
+        ["avx2", None],
+        [None, "AVX2"],
+        [None, "AVX512_CORE"],
+    ]
+    summary = capsys.readouterr().out.splitlines()[-4:]
+    assert [line.split()[1] for line in summary] == ["passed", "failed,", "passed", "passed"]

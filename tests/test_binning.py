@@ -3,7 +3,7 @@ from fractions import Fraction
 import pytest
 import reference
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from auglabel.binning import cell
@@ -35,7 +35,6 @@ def test_seven_hundredths_is_the_seventh_cell():
     assert cell(torch.tensor([0.07], dtype=torch.float64), 100).item() == 6
 
 
-@settings(max_examples=2000)
 @given(st.integers(1, 1000), st.integers(0, 10**6))
 def test_cell_is_the_interval_of_the_exact_fraction(count, millionths):
     value = Fraction(millionths, 10**6)

@@ -15,23 +15,6 @@ from auglabel import __version__, cli
 from auglabel.lab import verbs
 
 
-def test_demo_prints_every_method_and_the_learned_labels(capfd, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)  # where its page goes
-    assert cli.main(["demo", "--seeds", "1", "--epochs", "1"]) == 0
-    printed = capfd.readouterr().out
-    for word in (
-        "one-hot",
-        "label smoothing",
-        "AutoLabel",
-        "clean",
-        "noise",
-        "occlude",
-        "shear_x",
-        "equalize",
-    ):
-        assert word in printed
-
-
 def test_version(capsys):
     assert cli.main(["--version"]) == 0
     assert capsys.readouterr().out.strip() == f"auglabel {__version__}"

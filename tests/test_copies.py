@@ -4,7 +4,6 @@ import errno
 import fcntl
 import io
 import json
-import multiprocessing
 import os
 import re
 import signal
@@ -28,7 +27,6 @@ from auglabel.data.folder import folder
 from auglabel.data.source import InMemory, in_memory
 from auglabel.lab import copies, layouts
 from auglabel.lab.copies import Copies, write_copies
-from auglabel.lab.workers import each
 from auglabel.sealed import sealed
 
 COUNT = 12
@@ -425,24 +423,6 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
     tmp_path.chmod(0o500)
     with pytest.raises(OSError, match=r"cannot be written \(Permission denied\): name a folder that can be"):
         write(tmp_path)
-
-
-def refused(item: int) -> int:
-    if item == 3:
-        raise OSError("not this one.")
-    return item
-
-
-def test_a_failure_ends_no_processes_but_those_at_work():
-    other = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(60,))
-    other.start()
-    try:
-        with pytest.raises(OSError, match="not this one"):
-            list(each(refused, range(8), workers=2))
-        assert multiprocessing.active_children() == [other]
-    finally:
-        other.kill()
-        other.join()
 
 
 def test_classes_that_would_share_a_folder_are_refused(tmp_path):

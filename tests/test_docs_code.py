@@ -37,7 +37,7 @@ LANGUAGES = {"python", "sh", "yaml", "text", "{eval-rst}"}  # the last one is fo
 
 # Commands that are stopped where the work would begin: their words are read and their recipes checked.
 PARSED = {
-    r"auglabel demo": "minutes; tests/test_cli.py runs a short one",
+    r"auglabel demo": "minutes; tests/test_demo.py runs a short one",
     r"auglabel doctor": "tries everything installed; tests/test_doctor.py runs it",
     r"auglabel (train|eval|audit|corrupt) .*(cifar|--program|--copies)": "data or a network that is not here",
     r"auglabel (inspect|report) runs/cpu-cifar100-0": "a run of the command before, which was stopped",

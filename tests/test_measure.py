@@ -142,6 +142,17 @@ def test_visits_beyond_the_buckets_are_refused(linear_model, batches, visits):
         calibrate(linear_model, RandAug(), batches, visits=visits)
 
 
+class Doubled(nn.Module):
+    """Computes in float64: how images are batched then changes a logit by 1e-15, and no image's bin."""
+
+    def __init__(self, inside):
+        super().__init__()
+        self.inside = inside.double()
+
+    def forward(self, images):
+        return self.inside(images.double())
+
+
 def a_rank(rank, world, path, model, batches):
     dist.init_process_group("gloo", init_method=f"file://{path}/meet", rank=rank, world_size=world)
     own = [(images[rank::world], labels[rank::world]) for images, labels in batches]
@@ -165,7 +176,7 @@ def a_rank(rank, world, path, model, batches):
 def test_two_ranks_measure_what_one_process_does(linear_model, batches, tmp_path):
     linear_model[1].weight.data *= 30  # sure of itself, so that labels must fall
     uneven = [*batches, (batches[0][0][:5], batches[0][1][:5])]
-    model = nn.Sequential(linear_model, nn.BatchNorm1d(10, affine=False))
+    model = Doubled(nn.Sequential(linear_model, nn.BatchNorm1d(10, affine=False)))
     for world in (1, 2):
         meet = tmp_path / str(world)
         meet.mkdir()

@@ -5,11 +5,9 @@ from html.parser import HTMLParser
 
 import pytest
 from made_runs import corrupted, evaluation, make_run, row, write_evaluation
-from rich.console import Console
 
 from auglabel.cli import main
 from auglabel.corrupt import SUITES
-from auglabel.lab import demo, demo_show
 from auglabel.lab.report.charts import figures_of
 from auglabel.lab.report.conditions import OVERALL, conditions_of
 from auglabel.lab.report.page import parts_of
@@ -409,26 +407,6 @@ def test_without_the_extra_it_is_named(tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "altair", None)
     assert main(["report", str(run)]) == 1
     assert "pip install 'auglabel[report]'" in capsys.readouterr().err
-
-
-def test_the_demo_ends_with_its_page(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    outcomes = [demo.run(method, 0, epochs=1) for method in ("one-hot", "AutoLabel")]
-    console = Console(width=200)
-    demo_show._report(outcomes, demo.recipe_for("AutoLabel", 0, 1), console)
-    page = (tmp_path / demo_show.PAGE).read_text()
-    assert "RandAug + AutoLabel" in page
-    assert "occlude, 2,000 images" in page
-    assert '<figure class="sheet">' in page
-    assert "demo.html" in capsys.readouterr().out
-
-
-def test_the_demo_ends_well_without_the_extra(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setitem(sys.modules, "altair", None)
-    outcomes = [demo.run("AutoLabel", 0, epochs=1)]
-    demo_show._report(outcomes, demo.recipe_for("AutoLabel", 0, 1), Console(width=200))
-    assert "No page was written: charts need altair" in capsys.readouterr().out
 
 
 def test_charts_are_valid_vega_lite(tmp_path):

@@ -1,6 +1,6 @@
 import reference
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from auglabel.targets import one_class_targets, two_class_targets
@@ -19,7 +19,6 @@ def double(value):
     return torch.tensor([value], dtype=torch.float64)
 
 
-@settings(max_examples=2000)
 @given(confidences, st.integers(2, 1000), st.data())
 def test_one_class_targets_equal_the_paper(confidence, classes, data):
     label = data.draw(st.integers(0, classes - 1))
@@ -30,7 +29,6 @@ def test_one_class_targets_equal_the_paper(confidence, classes, data):
     assert (row >= 0).all()
 
 
-@settings(max_examples=2000)
 @given(mixed_pairs())
 def test_two_class_targets_equal_the_paper(case):
     confidence, label, partner, share, classes = case

@@ -6,11 +6,14 @@ import multiprocessing
 import multiprocessing.connection
 import os
 import signal
+import sys
+import tempfile
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from multiprocessing.context import BaseContext
 from typing import Any, TypeVar
 
 import torch
@@ -35,7 +38,7 @@ def each(
     if workers < 2:
         yield from ((item, do(item)) for item in work)
         return
-    pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _begin, (do,))
+    pool = ProcessPoolExecutor(workers, _context(), _begin, (do,))
     waiting: set[Future[tuple[Item, Result]]] = set()
     try:
         for item in work:
@@ -62,6 +65,18 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def _context() -> BaseContext:
+    """On Linux, workers are forked from one process that has imported all that they need.
+
+    It listens at a socket in the folder for temporary files, whose address must not be long.
+    """
+    if sys.platform != "linux" or len(tempfile.gettempdir()) > 60:
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["auglabel.lab.verbs"])
+    return context
+
+
 @contextmanager
 def _undisturbed() -> Iterator[None]:
     """Ctrl-C waits until the end of this, and a process that begins in it never hears of one."""
@@ -75,6 +90,9 @@ def _undisturbed() -> Iterator[None]:
 def _begin(do: Callable[[Any], Any]) -> None:
     global _do
     _do = do
+    signal.pthread_sigmask(
+        signal.SIG_BLOCK, {signal.SIGINT}
+    )  # of an older server too
     torch.set_num_threads(1)
     keep_memory()
     threading.Thread(target=_end_with_parent, daemon=True).start()
