@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -48,6 +49,7 @@ def state(root: Path) -> dict[str, tuple[int, int] | None]:
         found.update({(place / name).relative_to(root).as_posix(): None for name in folders})
         for name in files:
             if name != ".git" and not name.startswith(".coverage"):
-                about = (place / name).lstat()
-                found[(place / name).relative_to(root).as_posix()] = about.st_mtime_ns, about.st_size
+                with contextlib.suppress(FileNotFoundError):  # gone since it was listed
+                    about = (place / name).lstat()
+                    found[(place / name).relative_to(root).as_posix()] = about.st_mtime_ns, about.st_size
     return found

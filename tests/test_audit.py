@@ -1,6 +1,7 @@
 """Which augmentations keep their label, for any network: by hand, and as a user runs it."""
 
 import json
+from dataclasses import replace
 
 import pytest
 import torch
@@ -291,3 +292,10 @@ def test_a_table_for_other_buckets_is_refused_as_a_start(tmp_path, capsys):
     words = [*SMALL, "--regime=randaug_autolabel", f"--labels.start_table={path}", f"--out={tmp_path / 'r'}"]
     assert main(["train", "embedded", *words]) == 1
     assert "is a table for other distances" in capsys.readouterr().err
+
+
+def test_few_images_do_not_make_a_label_of_1_where_the_class_is_no_longer_seen():
+    """With 60 images the interval of 0.40 reaches beyond half of 0.90."""
+    lost = replace(bucket(0.4, 0.4), count=60)
+    audit = audited((0.9, 0.9), (0.9, 0.9))
+    assert (audit.verdict(lost), audit.label(lost)) == ("destroyed", 0.4)

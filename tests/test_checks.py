@@ -46,6 +46,7 @@ def test_attacks_and_corruptions_cut_float_error_too():
         (-2.1, 2.6, "They look normalised: augment before normalising"),
         (0.3, 2.6, "They look normalised: augment before normalising"),
         (0.0, 255.0, "They look like 0..255: divide by 255, or pass uint8"),
+        (0.0, 65535.0, "They look like 0..65535: divide by 65535"),
         (-0.05, 1.0, r"pass images.clamp\(0, 1\)"),
         (0.0, 1.07, r"pass images.clamp\(0, 1\)"),
         (0.0, torch.inf, "Some pixels are infinite"),

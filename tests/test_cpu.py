@@ -1,6 +1,7 @@
 """bf16 on processors that announce AMX and hide its palette: limited in time, or refused in a sentence."""
 
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -40,7 +41,8 @@ def run_hidden(code, palettes=0, **environment):
 
 @pytest.fixture
 def hidden(monkeypatch):
-    monkeypatch.delenv(cpu.VARIABLE, raising=False)
+    monkeypatch.setenv(cpu.VARIABLE, "set so that it is put back")
+    monkeypatch.delenv(cpu.VARIABLE)
     monkeypatch.setattr(cpu, "announces_amx", lambda: True)
     monkeypatch.setattr(cpu, "tile_palettes", lambda: 0)
 
@@ -67,12 +69,6 @@ def test_a_processor_that_cannot_be_asked_is_left_alone(hidden, monkeypatch):
     assert cpu.VARIABLE not in os.environ
 
 
-def test_processes_that_are_started_later_inherit_the_limit(hidden):
-    cpu.guard()
-    code = f"import os; print(os.environ['{cpu.VARIABLE}'])"
-    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == cpu.LIMIT
-
-
 @pytest.mark.parametrize(
     ("flags", "announced"),
     [("amx_bf16 avx512f amx_tile amx_int8", True), ("avx512f avx512_bf16", False), ("amx_tile", False)],
@@ -92,8 +88,18 @@ def test_without_a_list_of_flags_nothing_is_announced(monkeypatch):
     assert cpu.announces_amx() is False
 
 
-def test_the_processor_answers_or_cannot_be_asked():
-    assert cpu.tile_palettes() in (None, 0, 1, 2)
+@pytest.mark.parametrize(("highest", "palettes"), [(0x1C, 0), (0x16, 0), (0x1D, 1), (0x20, 1), (None, None)])
+def test_a_leaf_beyond_the_highest_is_not_asked(highest, palettes, monkeypatch):
+    """An Intel processor answers such a leaf with the data of its highest one, which may be any number."""
+    answers = {0: highest, 0x1D: 1 if highest is not None and highest >= 0x1D else 2100}
+    monkeypatch.setattr(cpu, "_cpuid", answers.__getitem__)
+    assert cpu.tile_palettes() == palettes
+
+
+def test_the_processor_names_its_highest_leaf():
+    """Every x86-64 processor has leaf 1 at least; other machines are not asked."""
+    highest = cpu._cpuid(0)
+    assert highest is None if platform.machine() != "x86_64" else 1 <= highest < 0x100
 
 
 def test_a_program_that_may_not_write_code_cannot_ask(monkeypatch):
@@ -115,6 +121,13 @@ def test_bf16_that_would_end_by_a_signal_is_refused_in_a_sentence(hidden, monkey
         "in float32.\n"
     )
     assert not (tmp_path / "run").exists()
+
+
+def test_bf16_is_tried_too_where_the_processor_cannot_be_asked(hidden, monkeypatch):
+    monkeypatch.setattr(cpu, "tile_palettes", lambda: None)
+    monkeypatch.setattr(cpu, "_compute_bfloat16", lambda: os.kill(os.getpid(), signal.SIGILL))
+    with pytest.raises(ValueError, match="bf16 does not work in this process"):
+        cpu.require_bfloat16()
 
 
 def test_bf16_that_works_is_not_refused(hidden, monkeypatch):

@@ -2,13 +2,14 @@
 
 import os
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
 
-from auglabel.data.huggingface import Rows, huggingface
+from auglabel.data.huggingface import Rows, _roots, huggingface
 
 
 def test_a_missing_datasets_package_is_named_with_its_extra(monkeypatch):
@@ -116,7 +117,7 @@ def test_a_loading_script_is_never_run(tmp_path):
 
 
 def rows_naming(file, root):
-    return Rows([{"image": {"bytes": None, "path": str(file)}}], "image", "cats/train", root)
+    return Rows([{"image": {"bytes": None, "path": str(file)}}], "image", "cats/train", [root])
 
 
 def test_a_file_of_the_data_set_is_read(tmp_path):
@@ -138,3 +139,9 @@ def test_what_is_no_regular_file_is_not_read(tmp_path):
     os.mkfifo(tmp_path / "pipe")  # reading it would wait for ever
     with pytest.raises(ValueError, match=r"image 0 of cats/train must be a regular file, got .*pipe"):
         rows_naming(tmp_path / "pipe", tmp_path).read(0)
+
+
+def test_files_of_the_hub_lie_in_its_caches_wherever_these_are(tmp_path):
+    config = SimpleNamespace(HF_CACHE_HOME=tmp_path / "hf", HF_DATASETS_CACHE=str(tmp_path / "elsewhere"))
+    assert _roots("cifar10", config) == [tmp_path / "hf", tmp_path / "elsewhere"]
+    assert _roots(str(tmp_path), config) == [tmp_path]

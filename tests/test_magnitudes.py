@@ -114,6 +114,7 @@ def test_a_range_of_ones_own_goes_evenly_from_magnitude_0_to_10(colour_images):
         ({"rotat": (0, 1)}, 'there is no operation with a magnitude "rotat". There are: rotate,'),
         ({"equalize": (0, 1)}, 'there is no operation with a magnitude "equalize"'),
         ({"rotate": (0, 1, 2)}, r"magnitudes.rotate must be two numbers, at 0 and at 10, got \(0, 1, 2\)."),
+        ({"rotate": 60}, "magnitudes.rotate must be two numbers, at 0 and at 10, got 60."),
         ({"rotate": (0, 181)}, r"magnitudes.rotate must be in \[0, 180\], but 181 came."),
     ],
 )

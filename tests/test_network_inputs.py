@@ -376,3 +376,28 @@ def test_a_torchscript_program_is_audited_at_its_accuracy(saved, shifted, tmp_pa
     words = ["--data=embedded", f"--program={tmp_path / 'net.ts'}", "--augment=mixup", f"--out={out}"]
     assert main(["audit", *words]) == 0
     assert json.loads(out.read_text())["clean"]["accuracy"] == pytest.approx(accuracy, abs=1e-3)
+
+
+class TakesBytes(nn.Module):
+    """A network that has said so, and keeps what it was called with."""
+
+    takes_bytes = True
+
+    def forward(self, images):
+        self.called_with = images
+        return images.float().flatten(1)[:, :10]
+
+
+def test_a_network_that_says_so_gets_bytes():
+    network = TakesBytes()
+    images, labels = some()
+    measure(network, [view_of(images, labels)])
+    assert network.called_with is images
+
+
+def test_bytes_that_are_no_images_stay_as_they_are():
+    network = TakesBytes()
+    network.takes_bytes = False
+    tokens = torch.randint(256, (4, 12), dtype=torch.uint8)
+    measure(network, [view_of(tokens, torch.zeros(4, dtype=torch.int64))])
+    assert network.called_with is tokens

@@ -127,8 +127,9 @@ def _way_in(low: float, high: float) -> str:
         return "Some pixels are infinite: look at what was done to the images before."
     if low >= -0.1 and high <= 1.1:
         return "Resizing and sharpening overshoot by as much: pass images.clamp(0, 1)."
-    if low >= 0 and 10 < high <= 256:  # normalised images stay below
-        return "They look like 0..255: divide by 255, or pass uint8."
+    if low >= 0 and high > 10:  # normalised images stay below
+        largest = 255 if high <= 256 else 65535
+        return f"They look like 0..{largest}: divide by {largest}, or pass uint8."
     return (
         "They look normalised: augment before normalising; normalisation belongs in the model's first layer."
     )

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import difflib
 import os
+import shutil
 import signal
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
@@ -83,11 +86,12 @@ def usage() -> str:
 
 
 def _find_home() -> None:
-    """Set one for packages that ask for it where there is none, as in a container with any user id."""
+    """Make one for this process where there is none, as in a container with any user id."""
     try:
         Path.home()
     except RuntimeError:
-        os.environ["HOME"] = "/"  # as Docker does
+        os.environ["HOME"] = tempfile.mkdtemp(prefix="auglabel-home-")
+        atexit.register(shutil.rmtree, os.environ["HOME"], ignore_errors=True)
 
 
 def _lacks_memory(error: Exception) -> bool:

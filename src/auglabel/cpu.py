@@ -20,7 +20,8 @@ from collections.abc import Callable
 
 VARIABLE = "ONEDNN_MAX_CPU_ISA"
 LIMIT = "AVX512_CORE_FP16"  # the widest instruction set below AMX
-_LEAF_1D = bytes.fromhex("53b81d00000031c90fa289c05bc3")  # push rbx; eax = 1Dh; ecx = 0; cpuid; pop rbx; ret
+_CPUID = bytes.fromhex("5389f831c90fa25bc3")  # push rbx; mov eax, edi; xor ecx, ecx; cpuid; pop rbx; ret
+PALETTES = 0x1D  # the leaf that describes them
 
 
 def announces_amx() -> bool:
@@ -34,16 +35,24 @@ def announces_amx() -> bool:
 
 
 def tile_palettes() -> int | None:
-    """The number of tile palettes that CPUID leaf 1D describes; None if the processor cannot be asked."""
-    if platform.machine() not in ("x86_64", "AMD64"):
+    """The number of tile palettes that the processor describes; None if it cannot be asked."""
+    highest = _cpuid(0)
+    if highest is None:
+        return None
+    return _cpuid(PALETTES) if highest >= PALETTES else 0  # a leaf beyond the highest answers with another's
+
+
+def _cpuid(leaf: int) -> int | None:
+    """What the processor answers in EAX; None on other processors, and where a program may not write code."""
+    if sys.platform != "linux" or platform.machine() != "x86_64":
         return None
     try:
         page = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
-    except (OSError, AttributeError):  # a hardened system, or Windows
+    except OSError:
         return None
-    page.write(_LEAF_1D)
+    page.write(_CPUID)
     address = ctypes.addressof(ctypes.c_char.from_buffer(page))
-    return int(ctypes.CFUNCTYPE(ctypes.c_uint)(address)())
+    return int(ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_uint32)(address)(leaf))
 
 
 def hides_palette() -> bool:
@@ -63,7 +72,7 @@ def require_bfloat16() -> None:
     The limit comes too late where a program has computed layers before it imported auglabel. A fork, which
     has oneDNN in the same state as this process, tries whether it did.
     """
-    if hides_palette() and not _survives(_compute_bfloat16):
+    if announces_amx() and not tile_palettes() and not _survives(_compute_bfloat16):
         raise ValueError(
             "bf16 does not work in this process: the processor announces AMX but hides its tile palette, and "
             f"nothing keeps oneDNN from using it. Set {VARIABLE}={LIMIT} in the environment before "

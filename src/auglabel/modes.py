@@ -15,8 +15,11 @@ def unwrapped(model: nn.Module) -> nn.Module:
 
 
 def pixels(images: Tensor, model: nn.Module) -> Tensor:
-    """What `model` is called with: bytes as floating point in [0, 1], in its dtype; the rest as it is."""
-    if images.dtype != torch.uint8:
+    """What `model` is called with: images in bytes as floats in [0, 1], in its dtype; the rest as it is.
+
+    A model whose attribute `takes_bytes` is true gets bytes.
+    """
+    if images.dtype != torch.uint8 or images.dim() != 4 or getattr(model, "takes_bytes", False):
         return images
     values = chain(model.parameters(), model.buffers())
     dtype = next((value.dtype for value in values if value.is_floating_point()), torch.float32)

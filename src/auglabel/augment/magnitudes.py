@@ -3,7 +3,8 @@
 - `mild`: geometric moves that leave most of the image in it.
 - `codebase`: the values of the code that the paper trained with (google/uncertainty-baselines), where
   posterize and solarize distort less at higher magnitudes, and translation is in pixels.
-- `wide`: mild, but for translation by up to 100/32 of the side: nothing of the image is left from 4 on.
+- `wide`: mild, but translates by up to 100/32 of the side, which leaves nothing of the image from 4 on, and
+  takes the nearest pixel instead of interpolating.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from auglabel.checks import brief, entry, require_number
 Interpolation = Literal["bilinear", "nearest"]
 Values = tuple[float, ...]  # at magnitudes 0 to 10
 
-# The largest and smallest value of an operation that a range of one's own may have.
+# Between what the range of an operation may lie.
 LIMITS = {
     "rotate": (0, 180),  # degrees
     "shear_x": (0, 10),
@@ -98,7 +99,7 @@ def magnitudes_for(asked: str | Mapping[str, Sequence[float]]) -> Magnitudes:
 
 def _range(name: str, ends: Sequence[float]) -> Values:
     low, high = entry("operation with a magnitude", LIMITS, name)
-    if isinstance(ends, str) or len(ends) != 2:
+    if not isinstance(ends, list | tuple) or len(ends) != 2:
         raise ValueError(f"magnitudes.{name} must be two numbers, at 0 and at 10, got {brief(ends)}.")
     for end in ends:
         require_number(f"magnitudes.{name}", end, low, high)

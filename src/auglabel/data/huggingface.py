@@ -6,6 +6,7 @@ import hashlib
 import importlib
 import math
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +19,22 @@ from auglabel.data.folder import Crop, framed, usual_statistics
 from auglabel.data.picture import Frame
 from auglabel.data.source import MOST_CLASSES, DataSet, InMemory, in_memory
 
+CACHES = (
+    "HF_CACHE_HOME",
+    "HF_DATASETS_CACHE",
+    "DOWNLOADED_DATASETS_PATH",
+    "EXTRACTED_DATASETS_PATH",
+    "HF_HUB_CACHE",
+)
 TEST_SPLITS = ("test", "validation", "val", "valid")
 
 
 class Rows:
-    """The encoded images of a column, by row; those that are files of their own lie below `root`."""
+    """The encoded images of a column, by row; those that are files of their own lie below one of `roots`."""
 
-    def __init__(self, table: Any, column: str, words: str, root: Path) -> None:
-        self.table, self.column, self.words, self.root = table, column, words, root.resolve()
+    def __init__(self, table: Any, column: str, words: str, roots: Sequence[Path]) -> None:
+        self.table, self.column, self.words = table, column, words
+        self.roots = [root.resolve() for root in roots]
 
     def __len__(self) -> int:
         return len(self.table)
@@ -43,10 +52,10 @@ class Rows:
 
     def _file(self, row: int, file: Path) -> bytes:
         """Of a regular file of the data set: a table from elsewhere may name any."""
-        if not file.resolve().is_relative_to(self.root):
+        if not any(file.resolve().is_relative_to(root) for root in self.roots):
             raise ValueError(
-                f"{self.path(row)} is the file {shown(file)}, which lies outside the data set ({self.root}): "
-                "it is not read. Save the data set with save_to_disk, which puts the images in it."
+                f"{self.path(row)} is the file {shown(file)}, which lies outside the data set. "
+                "Save the data set with save_to_disk, which puts the images in it."
             )
         try:
             if file.exists() and not file.is_file():
@@ -180,14 +189,21 @@ def _rows(path: str, split: str, table: Any, column: str) -> Rows:
     _column(path, split, table, column, "image")
     module = _datasets()
     kind = module.Image
-    root = Path(path) if os.path.isdir(path) else Path(module.config.HF_CACHE_HOME)
     if not isinstance(table.features[column], kind):
         raise ValueError(
             f"{path}: the column {column} must hold images, but it holds {table.features[column]}: "
             "name another with --data.image."
         )
     only = table.cast_column(column, kind(decode=False)).select_columns([column])
-    return Rows(only, column, f"{path}/{split}", root)
+    return Rows(only, column, f"{path}/{split}", _roots(path, module.config))
+
+
+def _roots(path: str, config: Any) -> list[Path]:
+    """Where the files of a data set may lie: its own folder, or the caches of what is on the hub."""
+    if os.path.isdir(path):
+        return [Path(path)]
+    caches = (getattr(config, name, None) for name in CACHES)
+    return [Path(cache) for cache in caches if cache is not None]
 
 
 def _labels(path: str, tables: dict[str, Any], column: str) -> tuple[tuple[str, ...], dict[str, Tensor]]:

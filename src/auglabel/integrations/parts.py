@@ -42,7 +42,9 @@ class OnPixels(Around):
         try:
             return self.inner(images, labels, model, **options)
         except ValueError:
-            low, high = (float(edge) for edge in images.aminmax()) if images.numel() else (0.0, 0.0)
+            if images.dim() != 4 or not images.numel():
+                raise
+            low, high = (float(edge) for edge in images.aminmax())
             if not -math.inf < low < -0.1:  # as no overshoot of a resize is
                 raise
             raise ValueError(

@@ -59,8 +59,7 @@ class Audit:
 
     def verdict(self, bucket: Bucket) -> str:
         """keep, soften, or destroyed where less than half of what it knows beyond chance is left."""
-        _, high = bucket.interval
-        if high < self.chance + LEFT * (self.clean.accuracy - self.chance):
+        if bucket.accuracy < self.chance + LEFT * (self.clean.accuracy - self.chance):
             return "destroyed"
         error = Z * math.sqrt(bucket.accuracy * (1 - bucket.accuracy) / bucket.count)
         return "soften" if bucket.gap - error > NOTICED else "keep"

@@ -25,7 +25,7 @@ def describe_cpu(root: Path = Path("/")) -> dict[str, Any]:
     facts = _fields(root / "proc/cpuinfo")
     return {
         "name": facts.get("model name") or _name_elsewhere(),
-        "amx": "amx_tile" in facts.get("flags", "").split(),
+        "amx": cpu.announces_amx(),
         "amx_hidden": cpu.hides_palette(),
         "cores": os.cpu_count() or 1,
         "usable_cores": _usable_cores(root),

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 from auglabel.lab.doctor_tries import Outcome
 
+FOR_CONTRIBUTORS = ("dev", "docs")
+
 
 class Requirement(NamedTuple):
     package: str
@@ -16,13 +18,17 @@ class Requirement(NamedTuple):
 
 
 def requirements() -> list[Requirement]:
-    """Everything that auglabel or one of its extras needs; nothing if auglabel is not installed."""
+    """Everything that auglabel or one of its extras needs; nothing if auglabel is not installed.
+
+    Without the extra that is made of others, and those for contributors.
+    """
     try:
         lines = metadata.requires("auglabel") or []
     except metadata.PackageNotFoundError:
         return []
     found = [_requirement(line) for line in lines]
-    return [each for each in found if each.package != "auglabel"]  # an extra made of others
+    left_out = [each for each in found if each.package == "auglabel" or each.extra in FOR_CONTRIBUTORS]
+    return [each for each in found if each not in left_out]
 
 
 def _requirement(line: str) -> Requirement:

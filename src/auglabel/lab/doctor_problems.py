@@ -86,13 +86,7 @@ def _packages(facts: dict[str, Any]) -> Iterator[Problem]:
 def _processor(facts: dict[str, Any]) -> Iterator[Problem]:
     limit = facts["variables"].get(cpu.VARIABLE, "ALL")
     limited = "AMX" not in limit.upper() and limit.upper() not in ("ALL", "DEFAULT")
-    if facts["cpu"]["amx_hidden"] and limited:
-        yield Problem(
-            "The CPU announces AMX but hides its tile palette: auglabel keeps oneDNN from using it "
-            f"({cpu.VARIABLE}={limit}).",
-            "Nothing needs to be done: bf16 runs without AMX, and is not faster than float32 then.",
-        )
-    elif facts["cpu"]["amx"] and limited:
+    if facts["cpu"]["amx"] and not facts["cpu"]["amx_hidden"] and limited:
         yield Problem(
             f"The CPU has AMX, but oneDNN is kept from using it: {cpu.VARIABLE}={limit}.",
             f"bf16 may be two to three times as fast with it: unset {cpu.VARIABLE}.",

@@ -77,7 +77,9 @@ def _extras(facts: dict[str, Any]) -> list[str]:
 def _machine(facts: dict[str, Any]) -> list[str]:
     cpu, torch, memory = facts["cpu"], facts["torch"], facts["memory"]
     used = f"torch uses {torch['instructions'] or 'unknown instructions'}"
-    amx = "the CPU announces AMX" if cpu["amx"] else "no AMX"
+    amx = "AMX" if cpu["amx"] else "no AMX"
+    if cpu["amx_hidden"]:
+        amx = "AMX, announced but hidden, so that oneDNN must be kept from using it"
     gpus = [f"{gpu['name']}, {_size(gpu['memory'])}" for gpu in facts["gpus"]]
     threads = f"; torch uses {torch['threads']} threads" if torch["threads"] else ""
     load = f"; load {cpu['load']:g}" if cpu["load"] is not None else ""

@@ -11,12 +11,11 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from auglabel.lab import doctor_probe
+from auglabel.packaged import packaged
 
-PROGRAM = Path(doctor_probe.__file__)
+PROGRAM = packaged("lab") / "doctor_probe.py"
 # Run by its path, the program would have this folder, and its inspect.py, before Python's own modules.
 START = (
     "import runpy, sys; sys.path = [each for each in sys.path if each]; del sys.argv[0]; "

@@ -108,9 +108,8 @@ class Results:
             raise ValueError(f"{self.file(job)} is damaged: not all that was measured is there. Remove it.")
         before, now = flat(result["recipe"]), flat(job.plain)
         if "augment.magnitudes" not in before:
-            before.pop(
-                "augment.interpolation", None
-            )  # None now, if it is the usual one; else the digest differs
+            # older results name the default interpolation, newer ones leave it None
+            before.pop("augment.interpolation", None)
         if changed := [key for key in before.keys() & now.keys() if before[key] != now[key]]:
             had = ", ".join(f"{key} {before[key]}" for key in sorted(changed))
             raise ValueError(
