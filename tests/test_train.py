@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from auglabel import RandAug, cli
+from auglabel import RandAug, __version__, cli
 from auglabel.lab import launch
 from auglabel.lab import train as train_module
 from auglabel.lab.checkpoint import load_checkpoint, save_checkpoint
@@ -321,6 +321,26 @@ def test_a_second_signal_within_a_second_is_the_same_one_and_a_later_one_stops_a
         now[0] = 101.1
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_going_on_with_another_version_is_said_and_recorded_once(tmp_path, capsys, monkeypatch):
+    out = tmp_path / "run"
+    assert train(out, "--max-steps=5", epochs=3) == 0
+    begun = Run(out).facts()["versions"]
+    monkeypatch.setattr("auglabel.lab.rundir.__version__", "9.9")
+    assert train(out, "--resume", "--max-steps=9", epochs=3) == 0
+    said = capsys.readouterr().out
+    assert "note: after epoch 1 this run goes on with other versions than before: " in said
+    assert f": auglabel {__version__}, now 9.9\n" in said
+    facts = Run(out).facts()
+    assert facts["versions"] == begun
+    assert facts["resumed"] == [{"epoch": 1, "versions": {**begun, "auglabel": "9.9"}}]
+    assert train(out, "--resume", "--max-steps=10", epochs=3) == 0
+    assert "other versions" not in capsys.readouterr().out
+    monkeypatch.undo()
+    assert train(out, "--resume", epochs=3) == 0
+    assert f"auglabel 9.9, now {__version__}" in capsys.readouterr().out
+    assert [each["epoch"] for each in Run(out).facts()["resumed"]] == [1, 2]
 
 
 def test_resuming_with_another_recipe_says_what_differs(whole, capsys):

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from auglabel import __version__
+from auglabel.checks import shown
 from auglabel.data.source import DataSet
 from auglabel.data.split import Parts
 from auglabel.lab.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
@@ -28,7 +29,10 @@ from auglabel.sealed import read_sealed, sealed_line, unlike, write_sealed
 from auglabel.whole import write_text, write_whole
 
 RUN_FORMAT = "auglabel run, version 1"
-FACTS = {"data?": {"checksum": str}}  # what going on needs of run.json
+FACTS = {  # what going on needs of run.json
+    **{"data?": {"checksum": str}, "versions?": {...: str}},
+    **{"resumed?": [{"epoch": int, "versions": {...: str}}]},
+}
 PARTS = ("train", "validation", "test")
 EPOCH = {  # what is read of one; a loss that is no number is of a step that half precision skipped
     **{"epoch": int, "loss": math.inf, "validation?": {...: (math.inf, None)}},
@@ -125,6 +129,19 @@ class Run:
 
     def record_facts(self, facts: Mapping[str, Any]) -> None:
         write_sealed(self.facts_file, {"format": RUN_FORMAT, "versions": versions(), **facts})
+
+    def record_versions(self, epoch: int) -> str:
+        """Record other versions than before to go on with after `epoch`; a line that says so, or ""."""
+        facts, now = self.facts(), versions()
+        resumed = facts.get("resumed", [])
+        before = resumed[-1]["versions"] if resumed else facts.get("versions", {})
+        changed = [name for name in now if before.get(name, now[name]) != now[name]]
+        if not changed:
+            return ""
+        more = {"resumed": [*resumed, {"epoch": epoch, "versions": now}]}
+        write_sealed(self.facts_file, {**facts, **more})
+        told = ", ".join(f"{name} {shown(before[name])}, now {now[name]}" for name in changed)
+        return f"note: after epoch {epoch} this run goes on with other versions than before: {told}"
 
     def record_split(self, rows: Mapping[str, Tensor]) -> None:
         save_checkpoint(self.split_file, dict(rows), {})

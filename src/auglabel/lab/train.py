@@ -83,6 +83,8 @@ def train(recipe: Recipe, out: Path, how: How) -> Run:
             restore(trainer, last, str(run.checkpoints))
         if first:
             run.forget_after(trainer.state.epoch)
+            if told := run.record_versions(trainer.state.epoch):
+                print(told)
         progress = stack.enter_context(Progress(trainer, run, data.notes, shown=first))
         watchers = stack.enter_context(trackers_for(how.tracker if first else (), run, recipe))
         signals = stack.enter_context(_signals())
