@@ -90,9 +90,7 @@ def _undisturbed() -> Iterator[None]:
 def _begin(do: Callable[[Any], Any]) -> None:
     global _do
     _do = do
-    signal.pthread_sigmask(
-        signal.SIG_BLOCK, {signal.SIGINT}
-    )  # of an older server too
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # of an older server too
     torch.set_num_threads(1)
     keep_memory()
     threading.Thread(target=_end_with_parent, daemon=True).start()
