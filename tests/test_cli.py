@@ -8,6 +8,8 @@ import time
 from pathlib import Path
 
 import pytest
+from made_runs import make_run
+from PIL import Image
 
 from auglabel import __version__, cli
 from auglabel.lab import verbs
@@ -127,3 +129,76 @@ def words_of(process):
         return Path(f"/proc/{process}/cmdline").read_text()
     except OSError:
         return ""
+
+
+HOMELESS = "import pwd\ndef nobody(uid):\n    raise KeyError(uid)\npwd.getpwuid = nobody\n"
+
+
+def test_commands_work_without_a_home_directory(tmp_path):
+    """As in a container that runs with any user id: no HOME, and no entry for the user."""
+    (tmp_path / "sitecustomize.py").write_text(HOMELESS)
+    for name in ("a", "b"):
+        (tmp_path / "pictures" / name).mkdir(parents=True)
+        for number in range(20):
+            Image.new("RGB", (16, 16), (10 * number, 0, 0)).save(
+                tmp_path / "pictures" / name / f"{number}.png"
+            )
+    kept = {k: v for k, v in os.environ.items() if k not in ("HOME", "USER", "LOGNAME", "AUGLABEL_CACHE")}
+    script = (
+        "from auglabel.cli import main\n"
+        "tiny = ['--data.size=16', '--epochs=1', '--model.widths=[4,4,4]', '--tracker=none', '--out=run']\n"
+        "assert main(['train', 'folder', '--data.root=pictures', *tiny]) == 0\n"
+        "assert main(['eval', 'run', '--resamples=0']) == 0\n"
+        "assert main(['report', 'run']) == 0\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env=kept | {"PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, [kept.get("PYTHONPATH")])])},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_inspect_prints_on_an_ascii_terminal(tmp_path):
+    make_run(tmp_path / "run", "randaug_autolabel")
+    done = subprocess.run(
+        [sys.executable, "-m", "auglabel.cli", "inspect", "run"],
+        env=os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "LC_ALL": "C"},
+        cwd=tmp_path,
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    printed = done.stdout.decode("ascii")
+    assert "?" not in printed
+    assert "#" in printed  # the bars of the course
+
+
+SLOW = """
+import time
+print("importing", flush=True)
+try:
+    time.sleep(60)
+except KeyboardInterrupt:
+    raise RecursionError  # as the real one has done
+"""
+
+
+def test_ctrl_c_while_torch_is_imported_is_one_sentence(tmp_path):
+    (tmp_path / "torch.py").write_text(SLOW)
+    source = Path(__file__).parents[1] / "src"
+    with subprocess.Popen(
+        [sys.executable, "-m", "auglabel.cli", "list", "recipes"],
+        env={**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{source}"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout.readline() == "importing\n"
+        process.send_signal(signal.SIGINT)
+        said, complaint = process.communicate(timeout=30)
+    assert (process.returncode, said, complaint) == (130, "", "auglabel: stopped.\n")

@@ -1,5 +1,6 @@
 """Hugging Face data sets, saved to disk and read back; skipped where `datasets` is not installed."""
 
+import os
 import sys
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 import torch
 from PIL import Image
 
-from auglabel.data.huggingface import huggingface
+from auglabel.data.huggingface import Rows, huggingface
 
 
 def test_a_missing_datasets_package_is_named_with_its_extra(monkeypatch):
@@ -112,3 +113,28 @@ def test_a_loading_script_is_never_run(tmp_path):
         huggingface(str(tmp_path / "script" / "script.py"))
 
     assert not mark.exists()
+
+
+def rows_naming(file, root):
+    return Rows([{"image": {"bytes": None, "path": str(file)}}], "image", "cats/train", root)
+
+
+def test_a_file_of_the_data_set_is_read(tmp_path):
+    (tmp_path / "cat.png").write_bytes(b"picture")
+    assert rows_naming(tmp_path / "cat.png", tmp_path).read(0) == b"picture"
+
+
+@pytest.mark.parametrize("outside", ["/dev/zero", "/etc/passwd", "{root}/../secret", "{root}/link"])
+def test_a_file_outside_the_data_set_is_not_read(outside, tmp_path):
+    root = tmp_path / "data"
+    root.mkdir()
+    (tmp_path / "secret").write_text("s")
+    (root / "link").symlink_to(tmp_path / "secret")
+    with pytest.raises(ValueError, match=r"image 0 of cats.train is the file .*, which lies outside"):
+        rows_naming(outside.format(root=root), root).read(0)
+
+
+def test_what_is_no_regular_file_is_not_read(tmp_path):
+    os.mkfifo(tmp_path / "pipe")  # reading it would wait for ever
+    with pytest.raises(ValueError, match=r"image 0 of cats/train must be a regular file, got .*pipe"):
+        rows_naming(tmp_path / "pipe", tmp_path).read(0)

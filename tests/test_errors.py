@@ -531,7 +531,7 @@ TABLE = [
         "set.npz: x_train has images of (1, 20, 20), but x_test of (1, 24, 20).",
     ),
     (
-        comes_upon(lambda: Rows([{"image": {"path": "gone.png"}}], "image", "cats").read(0)),
+        comes_upon(lambda: Rows([{"image": {"path": "gone.png"}}], "image", "cats", Path()).read(0)),
         ["demo"],
         "image 0 of cats cannot be read: No such file or directory: gone.png.",
     ),

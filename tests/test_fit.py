@@ -169,6 +169,14 @@ def test_a_run_stopped_between_the_last_step_of_an_epoch_and_its_end_goes_on_too
         assert torch.equal(checkpoint_of(second).tensors[key], tensor), key
 
 
+def test_a_checkpoint_that_does_not_name_its_distances_is_of_another_version():
+    trainer = trainer_for("--regime=randaug_autolabel")
+    checkpoint = checkpoint_of(trainer)
+    del checkpoint.tensors["pool._extra_state"]
+    with pytest.raises(ValueError, match=r"x: the last checkpoint .* names no distances"):
+        restore(trainer, checkpoint, "x")
+
+
 def test_labels_move_only_the_labels():
     """AutoLabel with alpha 0 is one-hot: calibrating shifts neither weights nor draws."""
     plain, learned = (

@@ -158,3 +158,25 @@ def test_one_hot_labels_have_no_table():
 def test_mistakes_get_a_sentence(arguments, options, sentence):
     with pytest.raises((TypeError, ValueError), match=sentence):
         AugLabel(*arguments, **options)
+
+
+@pytest.mark.parametrize(
+    ("saved", "loading"),
+    [
+        (AugMix(3, 5), AugMix(5, 3)),
+        (RandAug(operations=["rotate", "shear_x"]), RandAug(operations=["shear_x", "rotate"])),
+    ],
+    ids=["levels", "order"],
+)
+def test_the_state_of_another_grid_of_equal_size_is_refused_and_changes_nothing(saved, loading):
+    one, other = AugLabel(saved, 10, 0.1), AugLabel(loading, 10, 0.1)
+    one.table.fill_(0.5)
+    state = one.state_dict()
+    with pytest.raises(ValueError, match="saved for other distances"):
+        other.load_state_dict(state)
+    with pytest.raises(ValueError, match="saved for other distances"):
+        other.pool.load_state_dict(one.pool.state_dict())
+    assert (other.table == 1).all()
+    again = AugLabel(saved, 10, 0.1)
+    again.load_state_dict(state)
+    assert (again.table == 0.5).all()

@@ -1,5 +1,6 @@
 """Runs as a user has them: in a directory, interrupted, resumed, by several processes, on bad days."""
 
+import fcntl
 import json
 import os
 import random
@@ -10,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+import termios
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +21,7 @@ import torch
 
 from auglabel import RandAug, cli
 from auglabel.lab import launch
+from auglabel.lab import train as train_module
 from auglabel.lab.checkpoint import load_checkpoint, save_checkpoint
 from auglabel.lab.draft import read_recipe
 from auglabel.lab.rundir import TIMES, Run
@@ -48,7 +51,7 @@ def command(out, *words, epochs=2):
 
 
 def environment(**more):
-    return {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}", **more}
+    return {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}", **more}
 
 
 def content(out):
@@ -231,6 +234,14 @@ def test_a_run_that_another_process_began_meanwhile_is_not_trained_in(tmp_path, 
     assert not Run(out).facts_file.exists()
 
 
+def until(stream, beginning):
+    """Read until a line begins so."""
+    for line in stream:
+        if line.startswith(beginning):
+            return line
+    raise AssertionError(f"ended before {beginning}")
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_saves_the_step_under_way_and_the_run_can_go_on(number, whole, tmp_path):
     out = tmp_path / "run"
@@ -241,9 +252,7 @@ def test_ctrl_c_saves_the_step_under_way_and_the_run_can_go_on(number, whole, tm
         stderr=subprocess.PIPE,
         text=True,
     )
-    for line in process.stdout:
-        if line.startswith("epoch 1/"):
-            break
+    until(process.stdout, "epoch 1/")
     process.send_signal(number)
     said, complaint = process.communicate(timeout=60)
     assert process.returncode == 130
@@ -253,6 +262,65 @@ def test_ctrl_c_saves_the_step_under_way_and_the_run_can_go_on(number, whole, tm
     facts = Run(out).last().facts
     assert facts["epoch"] * 4 + facts["batch"] == step
     assert train(out, "--resume", f"--max-steps={step + 2}", epochs=3000) == 0
+
+
+def test_a_terminal_that_is_closed_stops_the_run_with_a_checkpoint(tmp_path):
+    ours, theirs = os.openpty()
+    process = subprocess.Popen(
+        command(tmp_path / "run", epochs=3000),
+        env=environment(TERM="xterm"),
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # as its terminal, which hangs up on it
+    )
+    os.close(theirs)
+    said = b""
+    while b"epoch 1/" not in said:
+        said += os.read(ours, 1000)
+    os.close(ours)
+    assert process.wait(timeout=60) == 130
+    facts = Run(tmp_path / "run").last().facts
+    assert train(tmp_path / "run", "--resume", f"--max-steps={4 * facts['epoch'] + 4}", epochs=3000) == 0
+
+
+def test_what_nohup_has_it_ignore_does_not_stop_a_run(tmp_path):
+    process = subprocess.Popen(
+        command(tmp_path / "run", epochs=3000),
+        env=environment(),
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
+    )
+    until(process.stdout, "epoch 1/")
+    process.send_signal(signal.SIGHUP)
+    until(process.stdout, "epoch 5/")
+    process.terminate()
+    assert "as you asked" in process.communicate(timeout=60)[0]
+
+
+def test_a_run_goes_on_when_nobody_reads_what_it_says(whole, tmp_path):
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command(tmp_path / "run", epochs=3), env=environment(), **pipes) as process:
+        process.stdout.readline()
+        process.stdout.close()  # as `| head -1` does
+        assert process.wait(timeout=120) == 0
+        assert process.stderr.read() == b""
+    assert content(tmp_path / "run") == content(whole)
+
+
+def test_a_second_signal_within_a_second_is_the_same_one_and_a_later_one_stops_at_once(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(train_module.time, "monotonic", lambda: now[0])
+    with train_module._signals() as got:
+        os.kill(os.getpid(), signal.SIGINT)
+        now[0] = 100.9
+        os.kill(os.getpid(), signal.SIGINT)
+        assert got
+        now[0] = 101.1
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
 
 
 def test_resuming_with_another_recipe_says_what_differs(whole, capsys):
@@ -486,15 +554,23 @@ def test_two_processes_stop_save_and_resume_to_the_bit(tmp_path, two_processes):
     assert content(tmp_path / "stopped") == content(tmp_path / "whole")
 
 
-def test_a_signal_to_the_launcher_stops_all_its_processes(tmp_path):
+@pytest.mark.parametrize(
+    ("number", "group"),
+    [(signal.SIGTERM, False), (signal.SIGINT, False), (signal.SIGINT, True)],
+    ids=["terminated", "interrupted", "interrupted with its processes, as by a terminal"],
+)
+def test_a_signal_to_the_launcher_stops_all_its_processes(number, group, tmp_path):
     words = command(tmp_path / "two", "--processes=2", epochs=5000)
     process = subprocess.Popen(
-        words, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        words,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
-    for line in process.stdout:
-        if line.startswith("epoch 1/"):
-            break
-    process.terminate()
+    until(process.stdout, "epoch 1/")
+    os.killpg(process.pid, number) if group else process.send_signal(number)
     said, complaint = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "as you asked; --resume goes on" in said
@@ -545,3 +621,6 @@ def test_ranks_that_end_by_themselves_give_their_code(monkeypatch):
     assert launch._wait([Ended(0), Ended(0)]) == 0
     assert launch._wait([Ended(0), Ended(1)]) == 1
     assert launch._wait([Ended(130), Ended(130)]) == 130
+    assert launch._wait([Ended(-2), Ended(130)], [signal.SIGINT]) == 130
+    with pytest.raises(OSError, match="process 0 of 2 was killed"):
+        launch._wait([Ended(-9), Ended(130)], [signal.SIGINT])

@@ -1,59 +1,38 @@
 """What label should an augmented image carry? AutoLabel learns it, per transformation distance."""
 
-# ruff: noqa: E402
+from __future__ import annotations
+
+import importlib
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
 from auglabel import cpu
-
-cpu.guard()  # before the first layer is computed
-
-from auglabel import metrics
-from auglabel.attack.pgd import pgd
-from auglabel.augment.adversarial import Adversarial
-from auglabel.augment.augmix import AugMix
-from auglabel.augment.base import Augmentation
-from auglabel.augment.clean import Clean
-from auglabel.augment.mixing import CutMix, Mixup
-from auglabel.augment.randaug import RandAug
-from auglabel.autolabel import AutoLabel
-from auglabel.calibration import Calibration
-from auglabel.distance import Distance, DistanceGrid
-from auglabel.labels import CCAT, FixedTable, LabelPolicy, LabelSmoothing, MixupLabels, OneHot
-from auglabel.measure import calibrate, every_bucket, measure
-from auglabel.pooling import Pool
-from auglabel.scaling import TemperatureScaling, VectorScaling
-from auglabel.tablefile import load_table, save_table
-from auglabel.together import AugLabel
-from auglabel.view import View
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "CCAT",
-    "Adversarial",
-    "AugLabel",
-    "AugMix",
-    "Augmentation",
-    "AutoLabel",
-    "Calibration",
-    "Clean",
-    "CutMix",
-    "Distance",
-    "DistanceGrid",
-    "FixedTable",
-    "LabelPolicy",
-    "LabelSmoothing",
-    "Mixup",
-    "MixupLabels",
-    "OneHot",
-    "Pool",
-    "RandAug",
-    "TemperatureScaling",
-    "VectorScaling",
-    "View",
-    "calibrate",
-    "every_bucket",
-    "load_table",
-    "measure",
-    "metrics",
-    "pgd",
-    "save_table",
-]
+cpu.guard()  # before the first layer is computed
+
+if TYPE_CHECKING:
+    from auglabel.names import *  # noqa: F403
+else:
+
+    def __getattr__(name: str) -> Any:
+        """A public name or a module; torch is loaded with the first, which takes a second or two."""
+        if name == "__all__" or not name.startswith("__"):
+            names = vars(importlib.import_module("auglabel.names"))
+            for place in (names, globals()):  # modules that were imported on the way are in the second
+                if name in place:
+                    return place[name]
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *importlib.import_module("auglabel.names").__all__})
+
+    class _Package(ModuleType):
+        def __setattr__(self, name: str, value: Any) -> None:
+            """Importing the module `auglabel.measure` leaves the name to the function `measure`."""
+            if name != "measure" or not isinstance(value, ModuleType):
+                super().__setattr__(name, value)
+
+    sys.modules[__name__].__class__ = _Package

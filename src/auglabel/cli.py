@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import difflib
 import os
+import signal
 import sys
 from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
 
 from auglabel import __version__
 
@@ -35,6 +38,7 @@ def main(words: Sequence[str] | None = None) -> int:
     if words[0] == "--version":
         print(f"auglabel {__version__}")
         return 0
+    _find_home()
     verb, *rest = words
     if verb not in VERBS:
         near = difflib.get_close_matches(verb, VERBS, n=1)
@@ -45,8 +49,10 @@ def main(words: Sequence[str] | None = None) -> int:
             from auglabel.lab import doctor
 
             return doctor.run(rest)
-        from auglabel.lab import verbs
+        from auglabel.lab import verbs  # and torch with them
 
+        if signal.getsignal(signal.SIGINT) is _leave:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         return verbs.run(verb, rest)
     except KeyboardInterrupt:
         return _fail("stopped.", 130)
@@ -76,6 +82,14 @@ def usage() -> str:
     )
 
 
+def _find_home() -> None:
+    """Set one for packages that ask for it where there is none, as in a container with any user id."""
+    try:
+        Path.home()
+    except RuntimeError:
+        os.environ["HOME"] = "/"  # as Docker does
+
+
 def _lacks_memory(error: Exception) -> bool:
     """Whether Python says so, or torch does, for which that is one of many errors of a kind."""
     words = ("out of memory", "allocate memory", "not enough memory")
@@ -87,8 +101,19 @@ def _fail(sentence: str, code: int) -> int:
     return code
 
 
+def _leave(number: int, frame: FrameType | None) -> None:
+    """End at once: inside torch, while that is imported, KeyboardInterrupt may turn into any other error."""
+    os.write(2, b"auglabel: stopped.\n")
+    os._exit(130)
+
+
 def run() -> None:
     """Run the command that was typed, and end this process."""
+    from auglabel.lab.streams import keep_open
+
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _leave)
+    keep_open()
     code = main()
     if os.environ.get("WORLD_SIZE", "1") != "1":
         # One of several ranks goes at once: torch's threads may abort an interpreter that takes itself apart.

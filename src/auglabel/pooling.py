@@ -14,13 +14,13 @@ argument and what it was measured against.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
 from auglabel.calibration import CONFIDENCE, CORRECT, COUNT, Calibration, require_seen
-from auglabel.checks import kind_of, require_number, require_unit
+from auglabel.checks import kind_of, require_number, require_unit, shown
 from auglabel.distance import DistanceGrid
 
 if TYPE_CHECKING:
@@ -85,6 +85,26 @@ class Pool(nn.Module):
         lent = self.sums if lends is None else self.sums * lends
         near = [_spread(part) for part in lent.split(list(self.grid.levels), dim=1)]
         return self.sums + torch.cat(near, dim=1)
+
+    def get_extra_state(self) -> Tensor:
+        """The kinds of the grid with their levels, as text in bytes: what the sums and the labels are for."""
+        kinds = zip(self.grid.kinds, self.grid.levels, strict=True)
+        words = ", ".join(f"{kind} {levels}" for kind, levels in kinds)
+        return torch.frombuffer(bytearray(words.encode()), dtype=torch.uint8)
+
+    def set_extra_state(self, state: Tensor) -> None:
+        """Refuse the state of another grid, even of one with as many buckets."""
+        theirs, ours = (bytes(text.cpu().tolist()).decode() for text in (state, self.get_extra_state()))
+        if theirs != ours:
+            raise ValueError(
+                "the state was saved for other distances (kind and number of levels of each): "
+                f"{shown(theirs)}; here they are {shown(ours)}."
+            )
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
+        if (state := state_dict.get(f"{prefix}_extra_state")) is not None:
+            self.set_extra_state(state)  # before anything is loaded
+        super()._load_from_state_dict(state_dict, prefix, *rest)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """Sums stay as they are and where they are, whatever `.to()` or `.half()` is asked of."""

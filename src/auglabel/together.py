@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 import torch.distributed as dist
@@ -23,7 +23,8 @@ class AugLabel(nn.Module):
     With `rule="pooled"` each validation image visits `visits` buckets an epoch, and a `Pool` makes the most
     of it; "exact" is the paper's, every image in every bucket. `policy` takes the place of AutoLabel; one
     that does not learn is left as it is by `update`, so that a loop stays the same for all kinds of labels.
-    The state holds the table, the pool and the number of updates, which is what resuming takes.
+    The state holds the table, the pool and the number of updates, which is what resuming takes, and names the
+    distances they are for: it loads into no other augmentation.
     """
 
     updates: Tensor  # () int64: how often `update` was called
@@ -100,6 +101,11 @@ class AugLabel(nn.Module):
         if not isinstance(self.policy, TablePolicy):
             raise TypeError(f"{type(self.policy).__name__} has no table: it is not learned per bucket.")
         return self.policy.table
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
+        if (state := state_dict.get(f"{prefix}pool._extra_state")) is not None:
+            self.pool.set_extra_state(state)  # before the table is loaded
+        super()._load_from_state_dict(state_dict, prefix, *rest)
 
     def extra_repr(self) -> str:
         return f"augment={type(self.augment).__name__}, rule={self.rule}, updates={int(self.updates)}"

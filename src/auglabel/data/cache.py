@@ -34,7 +34,7 @@ def load(key: str) -> tuple[npt.NDArray[np.uint8], dict[str, Any]] | None:
 
 
 def store(key: str, images: npt.NDArray[np.uint8], facts: dict[str, Any]) -> None:
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, RuntimeError):  # RuntimeError: there is no home directory
         directory().mkdir(parents=True, exist_ok=True)
         write_whole(directory() / f"{key}.npy", lambda partial: _save(partial, images))
         write_text(directory() / f"{key}.json", json.dumps({**facts, "shape": images.shape}))

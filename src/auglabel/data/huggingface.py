@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from auglabel.checks import require_number
+from auglabel.checks import require_number, shown
 from auglabel.data.decode import OneSize, Streamed, decode, first_size
 from auglabel.data.folder import Crop, framed, usual_statistics
 from auglabel.data.picture import Frame
@@ -22,10 +22,10 @@ TEST_SPLITS = ("test", "validation", "val", "valid")
 
 
 class Rows:
-    """The encoded images of a column, by row."""
+    """The encoded images of a column, by row; those that are files of their own lie below `root`."""
 
-    def __init__(self, table: Any, column: str, words: str) -> None:
-        self.table, self.column, self.words = table, column, words
+    def __init__(self, table: Any, column: str, words: str, root: Path) -> None:
+        self.table, self.column, self.words, self.root = table, column, words, root.resolve()
 
     def __len__(self) -> int:
         return len(self.table)
@@ -38,13 +38,22 @@ class Rows:
         if image and image.get("bytes"):
             return bytes(image["bytes"])
         if image and image.get("path"):
-            try:
-                return Path(image["path"]).read_bytes()
-            except OSError as error:
-                raise OSError(
-                    f"{self.path(row)} cannot be read: {error.strerror}: {image['path']}."
-                ) from None
+            return self._file(row, Path(image["path"]))
         return b""  # no picture: told as a broken one
+
+    def _file(self, row: int, file: Path) -> bytes:
+        """Of a regular file of the data set: a table from elsewhere may name any."""
+        if not file.resolve().is_relative_to(self.root):
+            raise ValueError(
+                f"{self.path(row)} is the file {shown(file)}, which lies outside the data set ({self.root}): "
+                "it is not read. Save the data set with save_to_disk, which puts the images in it."
+            )
+        try:
+            if file.exists() and not file.is_file():
+                raise ValueError(f"{self.path(row)} must be a regular file, got {shown(file)}.")
+            return file.read_bytes()
+        except OSError as error:
+            raise OSError(f"{self.path(row)} cannot be read: {error.strerror}: {file}.") from None
 
 
 def huggingface(
@@ -169,15 +178,16 @@ def _column(path: str, split: str, table: Any, column: str, option: str) -> None
 
 def _rows(path: str, split: str, table: Any, column: str) -> Rows:
     _column(path, split, table, column, "image")
-    kind = _datasets().Image
+    module = _datasets()
+    kind = module.Image
+    root = Path(path) if os.path.isdir(path) else Path(module.config.HF_CACHE_HOME)
     if not isinstance(table.features[column], kind):
         raise ValueError(
             f"{path}: the column {column} must hold images, but it holds {table.features[column]}: "
             "name another with --data.image."
         )
-    return Rows(
-        table.cast_column(column, kind(decode=False)).select_columns([column]), column, f"{path}/{split}"
-    )
+    only = table.cast_column(column, kind(decode=False)).select_columns([column])
+    return Rows(only, column, f"{path}/{split}", root)
 
 
 def _labels(path: str, tables: dict[str, Any], column: str) -> tuple[tuple[str, ...], dict[str, Tensor]]:

@@ -34,8 +34,9 @@ from auglabel.lab.options import (
 )
 from auglabel.lab.recipe import Choice, Recipe, Training, flat, listed
 from auglabel.lab.yamlfile import Lines, read_yaml
+from auglabel.packaged import packaged
 
-RECIPES = Path(__file__).parents[1] / "recipes"
+RECIPES = packaged("recipes")
 SHORT = {"lr": "learning_rate", "wd": "weight_decay", "bs": "batch_size", "batch": "batch_size"}  # for hints
 
 

@@ -21,7 +21,7 @@ from auglabel.sealed import opened_line
 Confidences = dict[str, list[float]]  # a kind's name -> the confidence of each of its levels
 History = Sequence[tuple[int, Confidences]]  # (epoch, confidences), in order
 
-BARS = "▁▂▃▄▅▆▇█"
+BARS, ASCII_BARS = "▁▂▃▄▅▆▇█", "_.:-=+*#"
 MOST_KINDS, MOST_BUCKETS, MOST_EPOCHS = 1000, 20_000, 10**9  # that can be shown
 LONGEST_LINE = 16  # characters: the table then fits 80 columns
 
@@ -113,7 +113,7 @@ def _cell(confidence: float, lowest: float) -> Text:
     return Text(f"{100 * confidence:4.0f} ", style=f"black on rgb({red},{green},{blue})")
 
 
-def summary(history: History) -> Table:
+def summary(history: History, bars: str = BARS) -> Table:
     """Per kind: the mean confidence in the first, middle and last epoch, its course, the last's extremes."""
     require_epochs(history)
     epochs = [epoch for epoch, _ in history]
@@ -138,18 +138,18 @@ def summary(history: History) -> Table:
     for kind, course in means.items():
         numbers = [_percent(course[index]) for index in picked]
         extremes = _percent(min(last[kind])), _percent(max(last[kind]))
-        shown.add_row(Text(kind), *numbers, sparkline(course, lowest), *extremes)
+        shown.add_row(Text(kind), *numbers, sparkline(course, lowest, bars=bars), *extremes)
     return shown
 
 
-def sparkline(course: Sequence[float], lowest: float, longest: int = LONGEST_LINE) -> str:
+def sparkline(course: Sequence[float], lowest: float, longest: int = LONGEST_LINE, bars: str = BARS) -> str:
     """A bar per value, from the lowest confidence to one; more values than fit are averaged in groups."""
     count = min(len(course), longest)
     edges = [round(i * len(course) / count) for i in range(count + 1)]
     values = [statistics.fmean(course[low:high]) for low, high in itertools.pairwise(edges)]
-    scale = len(BARS) - 1
+    scale = len(bars) - 1
     return "".join(
-        BARS[scale if lowest >= 1 else round(scale * (value - lowest) / (1 - lowest))] for value in values
+        bars[scale if lowest >= 1 else round(scale * (value - lowest) / (1 - lowest))] for value in values
     )
 
 

@@ -15,50 +15,65 @@ from types import FrameType
 STOPPED = 130  # the exit code of a rank that was asked to stop, and saved
 
 
+def stop_signals() -> list[int]:
+    """Those that ask a training to stop; not a hang-up that nohup has it ignore."""
+    hears_hangup = hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN
+    return [signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hears_hangup else [])]
+
+
 def launch(words: Sequence[str], processes: int, port: int | None) -> int:
-    """Run `auglabel train` with `words` in each of `processes`; the first one that fails ends them all."""
+    """Run `auglabel train` with `words` in each of `processes`; the first one that fails ends them all.
+
+    Signals to stop are passed on. From a terminal the processes hear them twice, and count them once.
+    """
     meeting = _free(port)
     command = [sys.executable, "-m", "auglabel.cli", "train", *_alone(words)]
-    ranks = [
-        subprocess.Popen(command, env=_environment(rank, processes, meeting)) for rank in range(processes)
-    ]
+    ranks: list[subprocess.Popen[bytes]] = []
+    asked: list[int] = []
 
     def pass_on(number: int, frame: FrameType | None) -> None:
+        asked.append(number)
         for rank in ranks:
             rank.send_signal(number)
 
-    before = signal.signal(signal.SIGTERM, pass_on)
+    before = {number: signal.signal(number, pass_on) for number in stop_signals()}
     try:
-        return _wait(ranks)
-    except KeyboardInterrupt:  # the terminal has told the ranks as well
-        codes = [rank.wait() for rank in ranks]
-        return max(codes, key=abs)
+        for rank in range(processes):
+            ranks.append(subprocess.Popen(command, env=_environment(rank, processes, meeting)))
+        if asked:  # while they were started
+            pass_on(asked[0], None)
+        return _wait(ranks, asked)
     finally:
-        signal.signal(signal.SIGTERM, before)
-        for rank in ranks:
-            if rank.poll() is None:
-                rank.kill()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for each in ranks:
+            if each.poll() is None:
+                each.kill()
 
 
-def _wait(ranks: Sequence[subprocess.Popen[bytes]]) -> int:
-    """Until all have ended, or one has failed; the others are then ended as well."""
+def _wait(ranks: Sequence[subprocess.Popen[bytes]], asked: Sequence[int] = ()) -> int:
+    """Until all have ended, or one has failed; the others are then ended as well.
+
+    One that ended by a signal that all were `asked` to stop by, before it could hear it, has not failed.
+    """
 
     def failed() -> list[subprocess.Popen[bytes]]:
-        return [rank for rank in ranks if rank.poll() not in (None, 0, STOPPED)]
+        return [rank for rank in ranks if rank.poll() not in (None, 0, STOPPED, *(-n for n in asked))]
 
     while not failed() and any(rank.poll() is None for rank in ranks):
         time.sleep(0.1)
     if failed():
         time.sleep(1)  # the others may be about to say why
     for number, rank in enumerate(ranks):
-        if (code := rank.poll() or 0) < 0:
+        if (code := rank.poll() or 0) < 0 and -code not in asked:
             raise OSError(f"process {number} of {len(ranks)} was killed ({signal.Signals(-code).name}).")
     if first := failed()[:1]:
         for rank in ranks:
             if rank.poll() is None:
                 rank.terminate()
         return first[0].returncode
-    return max((rank.returncode for rank in ranks), key=abs)
+    codes = [rank.returncode for rank in ranks]
+    return STOPPED if min(codes) < 0 else max(codes)
 
 
 def _alone(words: Sequence[str]) -> list[str]:

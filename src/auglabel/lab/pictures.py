@@ -17,7 +17,7 @@ from auglabel.lab.catalogue import AUGMENTATIONS
 from auglabel.lab.chart import history_chart
 from auglabel.lab.checkpoint import require_fitting
 from auglabel.lab.draft import read_recipe
-from auglabel.lab.inspect import Confidences, heat_map, read_history, shape_of, summary
+from auglabel.lab.inspect import ASCII_BARS, BARS, Confidences, heat_map, read_history, shape_of, summary
 from auglabel.lab.measured import run_weights
 from auglabel.lab.preview import contact_sheet
 from auglabel.lab.recipe import Recipe
@@ -83,7 +83,7 @@ def inspect_run(run: Run, out: str | None, console: Console) -> Path:
     table = [value for row in last.values() for value in row]
     levels = [len(row) for row in last.values()]
     console.print(heat_map(list(last), levels, table, f"Label confidence after epoch {epoch}, %"))
-    console.print(summary(history))
+    console.print(summary(history, ASCII_BARS if console.options.ascii_only else BARS))
     return _write(history_chart(history), Path(out) if out else run.path / "inspect.png")
 
 

@@ -50,6 +50,8 @@ def restore(trainer: Trainer, checkpoint: Checkpoint, where: str) -> None:
     tensors, facts = checkpoint.tensors, dict(checkpoint.facts)
     ranks = {name: facts.pop(name) for name in list(facts) if name.startswith("rank")}
     _require_facts(facts, ranks, trainer, where)
+    if "pool._extra_state" not in tensors:
+        raise ValueError(f"{where}: the last checkpoint is of another version: it names no distances.")
     processes, scaler = facts.pop("processes"), facts.pop("scaler", None)
     modules = {"model": trainer.plain, "policy": trainer.policy, "pool": trainer.pool}
     modules |= {} if trainer.average is None else {"average": trainer.average}

@@ -22,6 +22,7 @@ from auglabel.data.split import Parts
 from auglabel.lab.build import data_for
 from auglabel.lab.checkpoint import save_weights
 from auglabel.lab.fit import LOOK, Diverged, Trainer
+from auglabel.lab.launch import stop_signals
 from auglabel.lab.memory import keep_memory
 from auglabel.lab.progress import Progress
 from auglabel.lab.recipe import Recipe, flat
@@ -29,6 +30,8 @@ from auglabel.lab.rundir import PARTS, Run
 from auglabel.lab.saving import checkpoint_of, restore
 from auglabel.lab.trackers import require_trackers, trackers_for
 from auglabel.tablefile import save_table
+
+TOGETHER = 1.0  # seconds: a terminal and the launcher may both send a signal that was given once
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,7 @@ class How:
 def train(recipe: Recipe, out: Path, how: How) -> Run:
     """Train `recipe` in the directory `out`, or go on there, and leave a run that `Run` can read.
 
-    Ctrl-C, SIGTERM and `max_steps` end it after the step under way, with a checkpoint of that step.
+    Ctrl-C, SIGTERM, SIGHUP and `max_steps` end it after the step under way, with a checkpoint of that step.
     """
     run, first = Run(out), int(os.environ.get("RANK", "0")) == 0
     keep_memory()
@@ -129,7 +132,7 @@ def _train(
     trainer: Trainer,
     run: Run,
     max_steps: int | None,
-    signals: list[int],
+    signals: list[float],
     saver: _Saver,
     progress: Progress,
     watchers: list[Any],
@@ -223,17 +226,17 @@ def _finish(trainer: Trainer, run: Run) -> None:
 
 
 @contextmanager
-def _signals() -> Iterator[list[int]]:
-    """Signals to stop, gathered instead of acted upon; a second one interrupts at once."""
-    got: list[int] = []
+def _signals() -> Iterator[list[float]]:
+    """When a signal to stop came, instead of acting upon it; another one, later, interrupts at once."""
+    got: list[float] = []
 
     def note(number: int, frame: FrameType | None) -> None:
-        got.append(number)
-        if len(got) > 1:
+        got.append(time.monotonic())
+        if got[-1] - got[0] > TOGETHER:
             raise KeyboardInterrupt
 
     try:
-        before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+        before = {number: signal.signal(number, note) for number in stop_signals()}
     except ValueError:  # not the main thread: signals go elsewhere
         before = {}
     try:

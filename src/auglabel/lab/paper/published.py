@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import functools
-from pathlib import Path
 from typing import Any
 
 import yaml
+
+from auglabel.packaged import packaged
 
 
 @functools.cache
 def published() -> dict[str, Any]:
     """By the paper's numbering: table1 to table6, figure1 to figure7."""
-    text = Path(__file__).with_name("published.yaml").read_text(encoding="utf-8")
+    text = (packaged("lab/paper") / "published.yaml").read_text(encoding="utf-8")
     found: dict[str, Any] = yaml.safe_load(text)
     return found

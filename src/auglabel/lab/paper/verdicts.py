@@ -14,10 +14,11 @@ import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import yaml
+
+from auglabel.packaged import packaged
 
 LEVEL = 0.05
 Values = Callable[[str, str], Mapping[int, float]]  # row and metric -> by seed
@@ -83,7 +84,7 @@ class Verdict:
 @functools.cache
 def claims() -> dict[str, list[dict[str, Any]]]:
     """By family: the paper's, ours, and those added later than the plan."""
-    text = Path(__file__).with_name("claims.yaml").read_text(encoding="utf-8")
+    text = (packaged("lab/paper") / "claims.yaml").read_text(encoding="utf-8")
     found: dict[str, list[dict[str, Any]]] = yaml.safe_load(text)
     return found
 

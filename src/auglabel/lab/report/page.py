@@ -8,7 +8,6 @@ import json
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import yaml
@@ -19,8 +18,9 @@ from auglabel.lab.paper.page import Block
 from auglabel.lab.report.charts import Figure, figures_of, seconds_of
 from auglabel.lab.report.conditions import METRICS, PERCENT, Condition, conditions_of, paper_value
 from auglabel.lab.report.subject import Method, Subject, by_data, methods_of
+from auglabel.packaged import packaged
 
-HERE = Path(__file__).parent
+HERE = packaged("lab/report")
 WIDEST = 1400  # pixels of a picture
 
 

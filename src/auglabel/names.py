@@ -1,0 +1,52 @@
+"""The public names, which `auglabel` itself hands out."""
+
+from auglabel import metrics
+from auglabel.attack.pgd import pgd
+from auglabel.augment.adversarial import Adversarial
+from auglabel.augment.augmix import AugMix
+from auglabel.augment.base import Augmentation
+from auglabel.augment.clean import Clean
+from auglabel.augment.mixing import CutMix, Mixup
+from auglabel.augment.randaug import RandAug
+from auglabel.autolabel import AutoLabel
+from auglabel.calibration import Calibration
+from auglabel.distance import Distance, DistanceGrid
+from auglabel.labels import CCAT, FixedTable, LabelPolicy, LabelSmoothing, MixupLabels, OneHot
+from auglabel.measure import calibrate, every_bucket, measure
+from auglabel.pooling import Pool
+from auglabel.scaling import TemperatureScaling, VectorScaling
+from auglabel.tablefile import load_table, save_table
+from auglabel.together import AugLabel
+from auglabel.view import View
+
+__all__ = [
+    "CCAT",
+    "Adversarial",
+    "AugLabel",
+    "AugMix",
+    "Augmentation",
+    "AutoLabel",
+    "Calibration",
+    "Clean",
+    "CutMix",
+    "Distance",
+    "DistanceGrid",
+    "FixedTable",
+    "LabelPolicy",
+    "LabelSmoothing",
+    "Mixup",
+    "MixupLabels",
+    "OneHot",
+    "Pool",
+    "RandAug",
+    "TemperatureScaling",
+    "VectorScaling",
+    "View",
+    "calibrate",
+    "every_bucket",
+    "load_table",
+    "measure",
+    "metrics",
+    "pgd",
+    "save_table",
+]
