@@ -1,5 +1,6 @@
 """What several test files need: real images, random predictions, a tiny model."""
 
+import multiprocessing
 import os
 from pathlib import Path
 
@@ -22,6 +23,7 @@ REFERENCE = ROOT.parent / "shared" / "reference"
 
 def pytest_configure(config: pytest.Config) -> None:
     watch(config, ROOT)
+    multiprocessing.set_forkserver_preload(["auglabel.lab.verbs"])  # before any test starts the server
 
 
 @pytest.fixture(scope="session")

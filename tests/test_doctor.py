@@ -10,7 +10,15 @@ from pathlib import Path
 import pytest
 
 from auglabel import __version__, cli
-from auglabel.lab import doctor, doctor_files, doctor_machine, doctor_packages, doctor_text, doctor_tries
+from auglabel.lab import (
+    doctor,
+    doctor_files,
+    doctor_machine,
+    doctor_packages,
+    doctor_probe,
+    doctor_text,
+    doctor_tries,
+)
 from auglabel.lab.doctor_problems import find_problems
 
 REQUIRES = [
@@ -339,7 +347,6 @@ def test_the_limits_of_a_container_count(tmp_path, files, cores, total):
 )
 def test_the_verdict_names_another_precision_only_if_it_is_clearly_faster(rates, sentence):
     tried = {
-        name: {"images_per_second": rate}
-        for name, rate in zip(doctor_tries.doctor_probe.PRECISIONS, rates, strict=True)
+        name: {"images_per_second": rate} for name, rate in zip(doctor_probe.PRECISIONS, rates, strict=True)
     }
     assert doctor_text.verdict(tried).startswith(f"Fastest here: {sentence}")

@@ -4,8 +4,8 @@ import os
 import pytest
 import torch
 import torch.distributed as dist
-import torch.multiprocessing
 from torch import nn
+from torch.multiprocessing import start_processes
 from torch.nn.parallel import DistributedDataParallel
 
 from auglabel import (
@@ -153,22 +153,27 @@ class Doubled(nn.Module):
         return self.inside(images.double())
 
 
-def a_rank(rank, world, path, model, batches):
-    dist.init_process_group("gloo", init_method=f"file://{path}/meet", rank=rank, world_size=world)
-    own = [(images[rank::world], labels[rank::world]) for images, labels in batches]
-    # Operations without a sign: the bucket alone says what each image becomes, on any rank.
-    augment = RandAug(m_max=2, operations=["posterize", "solarize", "autocontrast", "equalize"])
-    policy = AutoLabel(10, len(augment.grid), alpha=0.7)
-    if rank == 1:  # shares need not be equal, wrapped in DDP or not
-        own = [part for images, labels in own for part in zip(images.split(3), labels.split(3), strict=True)]
-    wrapped = DistributedDataParallel(model)
-    seen = calibrate(wrapped, augment, own)
+# Operations without a sign: the bucket alone says what each image becomes, on any rank.
+UNSIGNED = RandAug(m_max=2, operations=["posterize", "solarize", "autocontrast", "equalize"])
+
+
+def learned(model, batches):
+    """Sums and tables, of all visits and of a few."""
+    policy, pooled = (AutoLabel(10, len(UNSIGNED.grid), alpha=0.7) for _ in range(2))
+    seen = calibrate(model, UNSIGNED, batches)
     policy.update(seen)
-    few = calibrate(wrapped, augment, own, visits=2, turn=5)
-    pooled = AutoLabel(10, len(augment.grid), alpha=0.7)
-    pooled.update(Pool(augment.grid)(few))
-    kept = {"sums": seen.sums, "table": policy.table, "few": few.sums, "pooled": pooled.table}
-    torch.save(kept, os.path.join(path, f"{rank}-of-{world}.pt"))
+    few = calibrate(model, UNSIGNED, batches, visits=2, turn=5)
+    pooled.update(Pool(UNSIGNED.grid)(few))
+    return {"sums": seen.sums, "table": policy.table, "few": few.sums, "pooled": pooled.table}
+
+
+def a_rank(rank, path, model, batches):
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"file://{path}/meet", rank=rank, world_size=2)
+    own = [(images[rank::2], labels[rank::2]) for images, labels in batches]
+    if rank == 1:  # shares need not be equal
+        own = [part for images, labels in own for part in zip(images.split(3), labels.split(3), strict=True)]
+    torch.save(learned(DistributedDataParallel(model), own), os.path.join(path, f"{rank}.pt"))
     dist.barrier()
     os._exit(0)  # gloo's threads may abort a process that takes itself apart
 
@@ -177,14 +182,9 @@ def test_two_ranks_measure_what_one_process_does(linear_model, batches, tmp_path
     linear_model[1].weight.data *= 30  # sure of itself, so that labels must fall
     uneven = [*batches, (batches[0][0][:5], batches[0][1][:5])]
     model = Doubled(nn.Sequential(linear_model, nn.BatchNorm1d(10, affine=False)))
-    for world in (1, 2):
-        meet = tmp_path / str(world)
-        meet.mkdir()
-        torch.multiprocessing.spawn(a_rank, (world, str(meet), model, uneven), nprocs=world)
-    one, first, second = (
-        torch.load(tmp_path / name, weights_only=True)
-        for name in ("1/0-of-1.pt", "2/0-of-2.pt", "2/1-of-2.pt")
-    )
+    one = learned(model, uneven)
+    start_processes(a_rank, (str(tmp_path), model, uneven), nprocs=2, start_method="forkserver")
+    first, second = (torch.load(tmp_path / f"{rank}.pt", weights_only=True) for rank in range(2))
     assert one["sums"][0].sum() == 53 * 6
     assert torch.equal(first["table"], second["table"])
     torch.testing.assert_close(first["sums"], one["sums"], rtol=1e-12, atol=1e-9)

@@ -12,9 +12,9 @@ import pytest
 import reference
 import torch
 import torch.distributed as dist
-import torch.multiprocessing
 import torch.nn.functional as F
 from torch import nn
+from torch.multiprocessing import start_processes
 
 from auglabel import (
     CCAT,
@@ -279,7 +279,7 @@ def alone(work):
     """In a process of its own: others' memory, free but not given back, would hide what it takes."""
     if not Path("/proc/self/clear_refs").exists():
         pytest.skip("only Linux forgets its most memory")
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(1, mp_context=get_context("forkserver")) as pool:
         return pool.submit(work).result()
 
 
@@ -360,7 +360,8 @@ def a_rank(rank, path, batches):
 
 
 def test_one_two_and_four_ranks_learn_the_same_table(tmp_path):
-    torch.multiprocessing.spawn(a_rank, (str(tmp_path), [some_images(11)]), nprocs=4)  # unequal shares
+    batches = [some_images(11)]  # unequal shares
+    start_processes(a_rank, (str(tmp_path), batches), nprocs=4, start_method="forkserver")
     one = torch.load(tmp_path / "0-of-1.pt", weights_only=True)
     for world in (2, 4):
         first = torch.load(tmp_path / f"0-of-{world}.pt", weights_only=True)
