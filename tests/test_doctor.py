@@ -195,7 +195,7 @@ def test_a_broken_package_is_named_without_the_users_folders(tmp_path, monkeypat
     (about / "RECORD").write_text("wrecked/__init__.py,,\nbroken_vision.libs/other.so,,\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(metadata, "requires", lambda name: [*REQUIRES, "broken-vision; extra == 'timm'"])
-    monkeypatch.setattr(doctor_tries, "PROGRAM", Path(doctor_tries.doctor_probe.__file__))
+    monkeypatch.setattr(doctor_tries, "PROGRAM", Path(doctor_probe.__file__))
     monkeypatch.setattr(doctor, "PRECISIONS", {})
     problems = [problem["problem"] for problem in doctor.gather()["problems"]]
     assert (
