@@ -22,13 +22,13 @@ eval: .venv/train,corrupt,report.stamp  ## measure what make train trained
 	$(BIN)/auglabel eval "$(RUN)"
 
 test: lint  ## lint, then run the tests
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal
 
 test-timm: .venv-timm/stamp  ## the tests that need timm and torchvision, in an environment of their own
-	OMP_NUM_THREADS=1 .venv-timm/bin/pytest tests/with_timm
+	OMP_NUM_THREADS=1 .venv-timm/bin/python -m pytest tests/with_timm
 
 test-isa: $(TEST)  ## all tests under each of four instruction sets, as other processors would run them
-	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/instruction_sets.py -n 2
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/instruction_sets.py -n 2 --dist worksteal
 
 lint: $(TEST)  ## check style and types
 	$(BIN)/ruff check
@@ -48,17 +48,20 @@ clean:  ## remove the environment and caches; runs/ stays
 	rm -rf .venv .venv-timm build dist htmlcov .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
-# With a CPU build of torch, torchvision breaks the imports of other packages: it never joins them.
-.venv-timm/stamp: pyproject.toml constraints.txt
+# With a CPU build of torch, torchvision breaks the imports of other packages: it never joins them. An
+# environment of its own has it, and all else by a path into .venv.
+PACKAGES := -c 'import sysconfig; print(sysconfig.get_path("purelib"))'
+.venv-timm/stamp: $(TEST)
 	@echo "Installing .[timm] into .venv-timm."
-	@$(PYTHON) -m venv .venv-timm
-	@.venv-timm/bin/python -m pip --disable-pip-version-check install -qq -c constraints.txt \
-		-e '.[timm]' pytest pytest-timeout hypothesis
+	@$(BIN)/python -m venv .venv-timm
+	@$(BIN)/python $(PACKAGES) > "$$(.venv-timm/bin/python $(PACKAGES))/main.pth"
+	@.venv-timm/bin/python -m pip --disable-pip-version-check install -qq -c constraints.txt -e '.[timm]'
 	@touch $@
 
 # The stamp's name lists the extras it stands for.
 .venv/%.stamp: pyproject.toml constraints.txt
 	@echo "Installing .[$*] into .venv; torch is large, so the first time takes a while."
 	@$(PYTHON) -m venv .venv
-	@$(PIP) install -qq -c constraints.txt -e '.[$*]'
+	@$(PIP) install -qq --no-compile -c constraints.txt -e '.[$*]'
+	@$(BIN)/python -m compileall -qq -j 0 .venv/lib || true  # on all cores, where pip compiles on one
 	@touch $@ $(if $(findstring dev,$*),$(DEMO) .venv/docs.stamp)

@@ -26,6 +26,14 @@ def pytest_configure(config: pytest.Config) -> None:
     multiprocessing.set_forkserver_preload(["auglabel.lab.verbs"])  # before any test starts the server
 
 
+LONG = ("test_train", "test_faults", "test_ray", "test_search", "test_sweep", "test_docs_code", "test_demo")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Long tests first: at the end of a session, no worker then waits for another's long one."""
+    items.sort(key=lambda item: item.path.stem not in LONG)
+
+
 @pytest.fixture(scope="session")
 def grey_images() -> Tensor:
     """500 real photographs, (500, 1, 28, 28) uint8."""

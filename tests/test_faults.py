@@ -1,4 +1,4 @@
-"""A short form of benchmarks/faults.py; kills, full disks and read-only places are tested elsewhere."""
+"""A short form of benchmarks/faults.py; its other faults are in test_train, test_sweep and test_copies."""
 
 import importlib
 import random
@@ -7,9 +7,7 @@ from pathlib import Path
 import pytest
 
 
-@pytest.mark.parametrize(
-    "name", ["checkpoint_damaged", "data_vanish", "two_at_once", "rank_killed", "write_torn"]
-)
+@pytest.mark.parametrize("name", ["checkpoint_damaged", "data_vanish", "rank_killed", "write_torn"])
 def test_nothing_is_lost(name, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "benchmarks"))
     faults = importlib.import_module("faults")
