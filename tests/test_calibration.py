@@ -205,6 +205,22 @@ def test_debiasing_leaves_a_large_error_on_many_examples_as_it_is():
     assert seen.ece.mean().item() == pytest.approx(0.1, abs=0.002)
 
 
+@pytest.mark.parametrize(
+    ("error", "low", "high"), [(0.0, 0.005, 0.02), (0.02, -0.01, 0.005), (0.05, -0.025, -0.01)]
+)
+def test_the_bias_of_debiased_ece_is_what_the_design_page_says(error, low, high):
+    """500 examples, confidence spread over 0.1 to 1, accuracy lower by the error in every bin."""
+    generator = torch.Generator().manual_seed(0)
+    seen = Calibration(groups=300)
+    shape = torch.tensor([2.5, 1.5], dtype=torch.float64)[:, None].expand(2, 300 * 500)
+    one, other = torch._standard_gamma(shape, generator=generator)
+    sure = 0.1 + 0.9 * one / (one + other)
+    right = torch.rand(300 * 500, generator=generator, dtype=torch.float64) < sure - error
+    probs = torch.stack([sure, *[(1 - sure) / 99] * 99], dim=1)
+    seen.update(probs, torch.where(right, 0, 1), torch.arange(300).repeat_interleave(500))
+    assert low < seen.debiased_ece.mean().item() - error < high
+
+
 def test_debiased_ece_of_one_bin_is_the_folded_normal_formula():
     seen = filled(two_class([0.9] * 10), [1] * 7 + [0] * 3, bins=1)
     p = (7 + 0.9) / 11

@@ -143,7 +143,9 @@ class Calibration:
 
         A bin's gap has variance v = p(1 - p)/n, with p its accuracy shrunk towards its confidence by
         one pseudo-example. Its true gap d is taken as sqrt(max(0, gap^2 - v)), and the excess
-        E|N(d, v)| - d, that of a folded normal, is taken off.
+        E|N(d, v)| - d, that of a folded normal, is taken off. The published formula (Kumar et al. 2019) has
+        d = gap, which leaves more of the noise where the error is small, and takes off less where it is
+        large: docs/design.md has the bias of both.
         """
         curve = self.reliability
         count, confidence, accuracy = curve.count, curve.confidence, curve.accuracy
