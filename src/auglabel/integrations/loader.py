@@ -53,6 +53,11 @@ class MovedSet(Dataset[Example]):
         words = f"{self.seed}/{int(self._epoch)}/{row}".encode()
         seed = int.from_bytes(hashlib.blake2b(words, digest_size=8).digest(), "big") >> 1
         view = self.augment(image[None], torch.tensor([int(label)]), generator=Generator().manual_seed(seed))
+        if view.partner is not None:
+            raise ValueError(
+                f"{type(self.augment).__name__} mixes images of one batch, but MovedSet moves one at a time: "
+                "move the loader's batches in your loop instead."
+            )
         return view.images[0], view.labels[0], view.bucket[0], view.strength[0]
 
 
