@@ -106,12 +106,15 @@ def test_a_process_of_the_demo_killed_from_outside_is_one_sentence(tmp_path):
     command = [sys.executable, "-m", "auglabel.cli", "demo", "--seeds", "1", "--epochs", "200"]
     demo = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
     victim, until = None, time.monotonic() + 60
-    while victim is None and time.monotonic() < until:
-        time.sleep(0.05)
-        victim = next((child for child in children(demo.pid) if "spawn_main" in words_of(child)), None)
-    assert victim is not None
-    os.kill(victim, signal.SIGKILL)
-    _, complaint = demo.communicate(timeout=60)
+    try:
+        while victim is None and time.monotonic() < until:
+            time.sleep(0.05)
+            victim = next(iter(workers_of(demo.pid)), None)
+        assert victim is not None
+        os.kill(victim, signal.SIGKILL)
+        _, complaint = demo.communicate(timeout=60)
+    finally:
+        demo.kill()  # its workers end with it
     assert demo.returncode == 1
     assert complaint == (
         "auglabel: a process was killed from outside, perhaps for lack of memory: start the demo again.\n"
@@ -121,6 +124,13 @@ def test_a_process_of_the_demo_killed_from_outside_is_one_sentence(tmp_path):
 def children(parent):
     found = subprocess.run(["pgrep", "-P", str(parent)], capture_output=True, text=True, check=False).stdout
     return [int(word) for word in found.split()]
+
+
+def workers_of(parent):
+    """The processes that train: forked from a server of the command, or started by it."""
+    servers = [child for child in children(parent) if "forkserver" in words_of(child)]
+    started = [child for child in children(parent) if "spawn_main" in words_of(child)]
+    return [*(worker for server in servers for worker in children(server)), *started]
 
 
 def words_of(process):
