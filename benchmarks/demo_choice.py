@@ -10,8 +10,8 @@ import sys
 import torch
 
 from auglabel import Calibration, calibrate
-from auglabel.lab.demo import trained
-from auglabel.lab.draft import read_recipe
+from auglabel.lab.commands.demo import trained
+from auglabel.lab.recipe.read import read_recipe
 
 SEED, EPOCHS = 1000, 40
 CANDIDATES = {"one-hot": ["--regime=randaug"]}

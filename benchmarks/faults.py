@@ -29,8 +29,8 @@ from pathlib import Path
 import torch
 from kills import content
 
-from auglabel.lab.checkpoint import Checkpoint, load_checkpoint
-from auglabel.lab.rundir import Run
+from auglabel.lab.runs.checkpoint import Checkpoint, load_checkpoint
+from auglabel.lab.runs.run import Run
 
 SMALL = ["--split.train=240", "--split.validation=80", "--split.test=40", "--batch_size=40", "--epochs=6"]
 TRAIN = ["train", "embedded", *SMALL, "--regime=randaug_autolabel", "--alpha=0.2"]

@@ -19,8 +19,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from auglabel.lab.checkpoint import load_checkpoint
-from auglabel.lab.rundir import TIMES, Run
+from auglabel.lab.runs.checkpoint import load_checkpoint
+from auglabel.lab.runs.run import TIMES, Run
 
 SMALL = ["--split.train=240", "--split.validation=80", "--split.test=40", "--batch_size=40", "--epochs=12"]
 RECIPES = {

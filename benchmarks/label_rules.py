@@ -21,10 +21,10 @@ from torch import Tensor
 from auglabel import Calibration, calibrate
 from auglabel.calibration import CONFIDENCE, CORRECT, COUNT
 from auglabel.distance import DistanceGrid
-from auglabel.lab.build import data_for
-from auglabel.lab.draft import read_recipe
-from auglabel.lab.fit import Trainer
-from auglabel.lab.memory import keep_memory
+from auglabel.lab.machine.memory import keep_memory
+from auglabel.lab.recipe.build import data_for
+from auglabel.lab.recipe.read import read_recipe
+from auglabel.lab.train.trainer import Trainer
 
 EPOCHS = 40
 

@@ -20,11 +20,11 @@ import torch.nn.functional as F
 from auglabel.augment.clean import crop_and_flip
 from auglabel.data.source import DataSet, InMemory, Subset
 from auglabel.data.split import Parts
-from auglabel.lab.build import model_for
-from auglabel.lab.draft import read_recipe
-from auglabel.lab.fit import State, Trainer
-from auglabel.lab.memory import keep_memory
-from auglabel.lab.recipe import Recipe
+from auglabel.lab.machine.memory import keep_memory
+from auglabel.lab.recipe.build import model_for
+from auglabel.lab.recipe.read import read_recipe
+from auglabel.lab.recipe.recipe import Recipe
+from auglabel.lab.train.trainer import State, Trainer
 
 STEPS = 40  # of each contender in a round
 

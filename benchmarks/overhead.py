@@ -33,10 +33,10 @@ from torch import Tensor, nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from auglabel import Adversarial, Augmentation, DistanceGrid, View, calibrate
-from auglabel.lab.build import data_for
-from auglabel.lab.draft import read_recipe
-from auglabel.lab.fit import State, Trainer
-from auglabel.lab.memory import keep_memory
+from auglabel.lab.machine.memory import keep_memory
+from auglabel.lab.recipe.build import data_for
+from auglabel.lab.recipe.read import read_recipe
+from auglabel.lab.train.trainer import State, Trainer
 from auglabel.models.small import SmallNet
 
 WARM_UP = 10  # steps

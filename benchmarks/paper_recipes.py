@@ -26,13 +26,13 @@ import torch
 
 from auglabel.data.source import DataSet, InMemory, Subset
 from auglabel.data.split import Parts
-from auglabel.lab.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
-from auglabel.lab.draft import read_recipe, recipe_names
-from auglabel.lab.fit import Trainer
-from auglabel.lab.memory import keep_memory
-from auglabel.lab.recipe import Recipe
-from auglabel.lab.saving import checkpoint_of, restore
-from auglabel.lab.seeding import generator_for
+from auglabel.lab.machine.memory import keep_memory
+from auglabel.lab.recipe.read import read_recipe, recipe_names
+from auglabel.lab.recipe.recipe import Recipe
+from auglabel.lab.recipe.seeding import generator_for
+from auglabel.lab.runs.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from auglabel.lab.train.saving import checkpoint_of, restore
+from auglabel.lab.train.trainer import Trainer
 from auglabel.measure import measure
 from auglabel.view import View
 

@@ -18,9 +18,9 @@ from typing import Any
 
 import yaml
 
-from auglabel.lab.catalogue import AUGMENTATIONS, regime
-from auglabel.lab.draft import RECIPES, read_recipe
-from auglabel.lab.recipe import Recipe
+from auglabel.lab.recipe.catalogue import AUGMENTATIONS, regime
+from auglabel.lab.recipe.read import RECIPES, read_recipe
+from auglabel.lab.recipe.recipe import Recipe
 from auglabel.whole import write_text
 
 FOLDER = RECIPES / "paper"

@@ -23,7 +23,9 @@ REFERENCE = ROOT.parent / "shared" / "reference"
 
 def pytest_configure(config: pytest.Config) -> None:
     watch(config, ROOT)
-    multiprocessing.set_forkserver_preload(["auglabel.lab.verbs"])  # before any test starts the server
+    multiprocessing.set_forkserver_preload(
+        ["auglabel.lab.commands.verbs"]
+    )  # before any test starts the server
 
 
 LONG = ("test_train", "test_faults", "test_ray", "test_search", "test_sweep", "test_docs_code", "test_demo")

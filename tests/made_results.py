@@ -5,9 +5,9 @@ import random
 from collections.abc import Callable
 
 from auglabel.corrupt import SEVERITIES, SUITES
-from auglabel.lab.catalogue import AUGMENTATIONS
-from auglabel.lab.job import FORMAT, KEPT, Job
 from auglabel.lab.paper.study import Study
+from auglabel.lab.recipe.catalogue import AUGMENTATIONS
+from auglabel.lab.sweep.job import FORMAT, KEPT, Job
 
 Value = Callable[[Job, str, str, int | None], float]  # job, metric, condition, severity
 

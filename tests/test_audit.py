@@ -12,10 +12,10 @@ from auglabel import Calibration
 from auglabel.cli import main
 from auglabel.data.embedded import load_embedded
 from auglabel.distance import DistanceGrid
-from auglabel.lab import audited as audited_module
-from auglabel.lab.audit import Bucket, as_json, audit_of, wilson
-from auglabel.lab.draft import read_recipe
-from auglabel.lab.seeding import generator_for
+from auglabel.lab.commands import audited as audited_module
+from auglabel.lab.evaluate.audit import Bucket, as_json, audit_of, wilson
+from auglabel.lab.recipe.read import read_recipe
+from auglabel.lab.recipe.seeding import generator_for
 from auglabel.tablefile import load_table
 
 SMALL = ["--split.train=200", "--split.validation=100", "--epochs=3", "--model.widths=[8,8,8]"]
@@ -164,10 +164,10 @@ def test_a_run_is_audited_on_its_validation_images_and_training_takes_the_labels
 def test_the_numbers_are_those_of_the_network(run, tmp_path):
     """One bucket's accuracy, by asking the network about the very views."""
     from auglabel import RandAug
-    from auglabel.lab.build import data_for, model_for
-    from auglabel.lab.measured import load_into, run_weights
-    from auglabel.lab.rundir import Run
-    from auglabel.lab.seeding import generator_for
+    from auglabel.lab.evaluate.measured import load_into, run_weights
+    from auglabel.lab.recipe.build import data_for, model_for
+    from auglabel.lab.recipe.seeding import generator_for
+    from auglabel.lab.runs.run import Run
     from auglabel.measure import every_bucket
 
     words = ["--augment=randaug", "--augment.operations=[rotate]", "--part=test", "--images=40"]
@@ -192,9 +192,9 @@ def test_the_numbers_are_those_of_the_network(run, tmp_path):
 
 
 def test_programs_give_what_the_network_gives(run, tmp_path):
-    from auglabel.lab.build import data_for, model_for
-    from auglabel.lab.measured import load_into, run_weights
-    from auglabel.lab.rundir import Run
+    from auglabel.lab.evaluate.measured import load_into, run_weights
+    from auglabel.lab.recipe.build import data_for, model_for
+    from auglabel.lab.runs.run import Run
 
     recipe = read_recipe(str(run / "recipe.yaml"))
     model = model_for(recipe, data_for(recipe)[0])

@@ -8,7 +8,7 @@ from torch import nn
 from auglabel import LabelPolicy
 from auglabel.augment.base import Augmentation
 from auglabel.augment.mixing import Mixup
-from auglabel.lab.catalogue import AUGMENTATIONS, LABELS, LOSSES, REGIMES, labels_for, regime
+from auglabel.lab.recipe.catalogue import AUGMENTATIONS, LABELS, LOSSES, REGIMES, labels_for, regime
 from auglabel.tablefile import save_table
 
 OPTIONS = {

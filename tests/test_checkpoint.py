@@ -7,7 +7,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from auglabel.lab.checkpoint import load_checkpoint, load_weights, save_checkpoint, save_weights
+from auglabel.lab.runs.checkpoint import load_checkpoint, load_weights, save_checkpoint, save_weights
 
 
 @pytest.fixture
@@ -157,7 +157,7 @@ def test_a_lack_of_memory_is_not_called_damage(load, saved, monkeypatch):
     def lacking(content):
         raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
 
-    monkeypatch.setattr("auglabel.lab.checkpoint.load", lacking)
+    monkeypatch.setattr("auglabel.lab.runs.checkpoint.load", lacking)
     with pytest.raises(RuntimeError, match="allocate memory"):
         load(saved[0])
 

@@ -12,7 +12,7 @@ from made_runs import make_run
 from PIL import Image
 
 from auglabel import __version__, cli
-from auglabel.lab import verbs
+from auglabel.lab.commands import verbs
 
 
 def test_version(capsys):

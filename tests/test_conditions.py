@@ -8,8 +8,8 @@ import torch
 from torch import nn
 
 from auglabel.data.source import InMemory
-from auglabel.lab.conditions import Attack, conditions
-from auglabel.lab.evaluate import evaluate
+from auglabel.lab.evaluate.conditions import Attack, conditions
+from auglabel.lab.evaluate.evaluate import evaluate
 
 CORRUPTIONS = """
 import torch

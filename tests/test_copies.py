@@ -25,8 +25,8 @@ from auglabel.data.corrupted import corrupted
 from auglabel.data.embedded import load_embedded
 from auglabel.data.folder import folder
 from auglabel.data.source import InMemory, in_memory
-from auglabel.lab import copies, layouts
-from auglabel.lab.copies import Copies, write_copies
+from auglabel.lab.copies import copies, layouts
+from auglabel.lab.copies.copies import Copies, write_copies
 from auglabel.sealed import sealed
 
 COUNT = 12

@@ -18,11 +18,11 @@ from auglabel.corrupt.frost import PHOTOGRAPHS
 from auglabel.data.embedded import embedded, load_embedded
 from auglabel.data.folder import folder
 from auglabel.data.source import InMemory, Subset, in_memory
-from auglabel.lab.conditions import Attack, conditions
-from auglabel.lab.copies import Copies, write_copies
-from auglabel.lab.corrupted import Corruptions, overlaps
-from auglabel.lab.evaluate import evaluate
-from auglabel.lab.rundir import Run
+from auglabel.lab.copies.copies import Copies, write_copies
+from auglabel.lab.evaluate.conditions import Attack, conditions
+from auglabel.lab.evaluate.corrupted import Corruptions, overlaps
+from auglabel.lab.evaluate.evaluate import evaluate
+from auglabel.lab.runs.run import Run
 from auglabel.models.small import SmallNet
 
 SPLIT = ["--split.train", "100", "--split.validation", "60", "--split.test", "200"]

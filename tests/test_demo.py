@@ -9,7 +9,7 @@ from rich.console import Console
 
 from auglabel import cli
 from auglabel.data.embedded import load_embedded
-from auglabel.lab import demo, demo_show
+from auglabel.lab.commands import demo, demo_show
 
 
 class Shown(NamedTuple):

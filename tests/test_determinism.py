@@ -13,7 +13,7 @@ from sweeps import results_in, sweep
 from test_train import content
 
 from auglabel import cli
-from auglabel.lab.rundir import Run
+from auglabel.lab.runs.run import Run
 
 STEPS = 8
 

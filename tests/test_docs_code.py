@@ -25,12 +25,17 @@ from safetensors.torch import save_file
 
 from auglabel import cli
 from auglabel.data.embedded import load_embedded
-from auglabel.lab import build, catalogue, copies, corrupted, demo_show, doctor, launch, pictures, swept
-from auglabel.lab import train as training
-from auglabel.lab.draft import read_recipe
+from auglabel.lab.commands import demo_show, pictures, swept
+from auglabel.lab.copies import copies
+from auglabel.lab.doctor import doctor
+from auglabel.lab.evaluate import corrupted
 from auglabel.lab.paper.study import Study
+from auglabel.lab.recipe import build, catalogue
+from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.report import reported
-from auglabel.lab.rundir import Run
+from auglabel.lab.runs.run import Run
+from auglabel.lab.train import launch
+from auglabel.lab.train import train as training
 from auglabel.models.small import SmallNet
 
 LANGUAGES = {"python", "sh", "yaml", "text", "{eval-rst}"}  # the last one is for the site to run

@@ -10,16 +10,14 @@ from pathlib import Path
 import pytest
 
 from auglabel import __version__, cli
-from auglabel.lab import (
-    doctor,
-    doctor_files,
-    doctor_machine,
-    doctor_packages,
-    doctor_probe,
-    doctor_text,
-    doctor_tries,
-)
-from auglabel.lab.doctor_problems import find_problems
+from auglabel.lab.doctor import doctor
+from auglabel.lab.doctor import files as doctor_files
+from auglabel.lab.doctor import machine as doctor_machine
+from auglabel.lab.doctor import packages as doctor_packages
+from auglabel.lab.doctor import probe as doctor_probe
+from auglabel.lab.doctor import text as doctor_text
+from auglabel.lab.doctor import tries as doctor_tries
+from auglabel.lab.doctor.problems import find_problems
 
 REQUIRES = [
     "torch>=2.5.1",

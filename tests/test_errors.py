@@ -26,17 +26,18 @@ from auglabel.data.cifar_files import CIFAR10
 from auglabel.data.corrupted import corrupted
 from auglabel.data.files import find_images
 from auglabel.data.huggingface import Rows, _several
-from auglabel.lab import launch, verbs
-from auglabel.lab.checkpoint import load_checkpoint, save_checkpoint
-from auglabel.lab.feed import shuffled
-from auglabel.lab.job import Results
+from auglabel.lab.commands import verbs
+from auglabel.lab.evaluate.results import EVALUATION_FORMAT
 from auglabel.lab.paper.charts import load_altair
 from auglabel.lab.paper.rows import CPU
 from auglabel.lab.paper.study import Study
 from auglabel.lab.paper.verdicts import _student
-from auglabel.lab.results import EVALUATION_FORMAT
-from auglabel.lab.rundir import RUN_FORMAT
-from auglabel.lab.sweep import Crew
+from auglabel.lab.runs.checkpoint import load_checkpoint, save_checkpoint
+from auglabel.lab.runs.run import RUN_FORMAT
+from auglabel.lab.sweep.job import Results
+from auglabel.lab.sweep.sweep import Crew
+from auglabel.lab.train import launch
+from auglabel.lab.train.feed import shuffled
 
 ROOT = Path(__file__).parents[1]
 
@@ -160,7 +161,7 @@ def large_tar(monkeypatch):
 
 def large_lines(monkeypatch):
     """As all are, for the moment."""
-    monkeypatch.setattr("auglabel.lab.files.LARGEST", 10)
+    monkeypatch.setattr("auglabel.lab.runs.files.LARGEST", 10)
 
 
 def checkpoint_without_facts(monkeypatch):
@@ -218,7 +219,7 @@ def weights_that_burst(monkeypatch):
         next(trainer.plain.parameters()).data.fill_(math.nan)
         trainer.recent.append(torch.tensor(1.0))
 
-    monkeypatch.setattr("auglabel.lab.fit.Trainer._step", step)
+    monkeypatch.setattr("auglabel.lab.train.trainer.Trainer._step", step)
 
 
 def empty_row(monkeypatch):

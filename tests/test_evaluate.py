@@ -16,10 +16,10 @@ from auglabel import RandAug, metrics
 from auglabel.attack import adversarial_accuracy, pgd
 from auglabel.data.embedded import load_embedded
 from auglabel.data.source import InMemory, Source
-from auglabel.lab.bootstrap import Figure
-from auglabel.lab.conditions import Attack, Condition, as_it_is, conditions
-from auglabel.lab.evaluate import Evaluation, Row, evaluate
-from auglabel.lab.seeding import generator_for
+from auglabel.lab.evaluate.bootstrap import Figure
+from auglabel.lab.evaluate.conditions import Attack, Condition, as_it_is, conditions
+from auglabel.lab.evaluate.evaluate import Evaluation, Row, evaluate
+from auglabel.lab.recipe.seeding import generator_for
 from auglabel.scaling import TemperatureScaling
 
 CLEAN = Condition("clean", as_it_is)

@@ -9,7 +9,7 @@ from PIL import Image
 
 from auglabel.data.folder import folder
 from auglabel.data.source import InMemory, Subset
-from auglabel.lab.feed import batches, in_turn, shuffled
+from auglabel.lab.train.feed import batches, in_turn, shuffled
 
 
 def seeded(seed=0):

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from auglabel.lab.files import append_line, read_lines
+from auglabel.lab.runs.files import append_line, read_lines
 from auglabel.sealed import write_sealed
 from auglabel.whole import write_text, write_whole
 

@@ -7,12 +7,12 @@ from torch import nn
 
 from auglabel.augment.clean import crop_and_flip
 from auglabel.augment.randaug import RandAug
-from auglabel.lab.build import data_for, model_for, optimizer_for
-from auglabel.lab.draft import read_recipe
-from auglabel.lab.fit import Diverged, Trainer
-from auglabel.lab.saving import checkpoint_of, restore
-from auglabel.lab.schedules import cosine
-from auglabel.lab.seeding import generator_for
+from auglabel.lab.recipe.build import data_for, model_for, optimizer_for
+from auglabel.lab.recipe.read import read_recipe
+from auglabel.lab.recipe.schedules import cosine
+from auglabel.lab.recipe.seeding import generator_for
+from auglabel.lab.train.saving import checkpoint_of, restore
+from auglabel.lab.train.trainer import Diverged, Trainer
 from auglabel.measure import calibrate
 
 SMALL = ["--split.train=150", "--split.validation=60", "--split.test=40", "--epochs=3", "--batch_size=40"]

@@ -5,10 +5,10 @@ import pytest
 from PIL import Image
 
 from auglabel.cli import main
-from auglabel.lab import fit
-from auglabel.lab.build import data_for
-from auglabel.lab.draft import read_recipe
-from auglabel.lab.rundir import Run
+from auglabel.lab.recipe.build import data_for
+from auglabel.lab.recipe.read import read_recipe
+from auglabel.lab.runs.run import Run
+from auglabel.lab.train import trainer as fit
 from auglabel.measure import calibrate
 
 TINY = ["--data.size=8", "--model.widths=[4,4,4]", "--epochs=1", "--tracker=none"]

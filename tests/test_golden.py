@@ -11,10 +11,10 @@ import torch
 
 from auglabel import AugMix, Mixup, RandAug
 from auglabel.augment import ops
-from auglabel.lab.build import data_for
-from auglabel.lab.draft import read_recipe
-from auglabel.lab.feed import shuffled
-from auglabel.lab.seeding import generator_for, seed_for
+from auglabel.lab.recipe.build import data_for
+from auglabel.lab.recipe.read import read_recipe
+from auglabel.lab.recipe.seeding import generator_for, seed_for
+from auglabel.lab.train.feed import shuffled
 
 
 def digest(*tensors):

@@ -13,8 +13,8 @@ from made_runs import evaluation, make_run
 
 from auglabel import cli
 from auglabel.data.folder import folder
-from auglabel.lab.draft import read_recipe
-from auglabel.lab.sharing import load_shared
+from auglabel.lab.recipe.read import read_recipe
+from auglabel.lab.share.sharing import load_shared
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 pytestmark = pytest.mark.filterwarnings("ignore:::PIL")  # what it says of damaged metadata

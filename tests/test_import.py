@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import auglabel
-from auglabel.lab.draft import recipe_names
+from auglabel.lab.recipe.read import recipe_names
 
 PROBE = """
 import json, sys, time
@@ -79,7 +79,7 @@ def test_from_a_zip_the_recipes_and_the_embedded_images_are_there(tmp_path):
             if path.is_file() and path.suffix != ".pyc":
                 file.write(path, Path("auglabel") / path.relative_to(package))
     code = (
-        "import auglabel; from auglabel.lab.draft import read_recipe, recipe_names; "
+        "import auglabel; from auglabel.lab.recipe.read import read_recipe, recipe_names; "
         "from auglabel.data.embedded import embedded; read_recipe('embedded'); "
         "print('.zip' in auglabel.__file__, len(recipe_names()), len(embedded().test))"
     )

@@ -8,10 +8,10 @@ import torch
 from rich.console import Console
 
 from auglabel import RandAug
-from auglabel.lab import chart
-from auglabel.lab.chart import history_chart
-from auglabel.lab.inspect import heat_map, read_history, sparkline, summary
-from auglabel.lab.sheet import colour, shortened, tint, width_of, write
+from auglabel.lab.pictures import chart
+from auglabel.lab.pictures.chart import history_chart
+from auglabel.lab.pictures.inspect import heat_map, read_history, sparkline, summary
+from auglabel.lab.pictures.sheet import colour, shortened, tint, width_of, write
 
 
 def history_of(kinds, epochs):

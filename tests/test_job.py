@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from sweeps import SMALL, TINY
 
-from auglabel.lab import forecast, job
-from auglabel.lab.draft import read_recipe
-from auglabel.lab.job import KEPT, Job, Results
-from auglabel.lab.recipe import Choice
+from auglabel.lab.recipe.read import read_recipe
+from auglabel.lab.recipe.recipe import Choice
+from auglabel.lab.sweep import forecast, job
+from auglabel.lab.sweep.job import KEPT, Job, Results
 
 ROOT = Path(__file__).parents[1]
 MEASURED = ("--on=clean --resamples=0", "--on=fog --images=10 --resamples=0")

@@ -18,7 +18,7 @@ from sklearn.metrics import accuracy_score, log_loss
 from auglabel import cli
 from auglabel.data.embedded import load_embedded
 from auglabel.data.npz import npz
-from auglabel.lab.rundir import Run
+from auglabel.lab.runs.run import Run
 from auglabel.models.resnet import ResNet
 from auglabel.models.small import SmallNet
 

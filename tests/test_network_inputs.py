@@ -27,14 +27,14 @@ from auglabel.attack import pgd
 from auglabel.cli import main
 from auglabel.data.embedded import load_embedded
 from auglabel.data.source import InMemory
-from auglabel.lab import demo
-from auglabel.lab.catalogue import LOSSES
-from auglabel.lab.conditions import Attack, conditions
-from auglabel.lab.draft import read_recipe
-from auglabel.lab.evaluate import evaluate
-from auglabel.lab.job import Job, Results
-from auglabel.lab.preview import contact_sheet
-from auglabel.lab.recipe import Choice
+from auglabel.lab.commands import demo
+from auglabel.lab.evaluate.conditions import Attack, conditions
+from auglabel.lab.evaluate.evaluate import evaluate
+from auglabel.lab.pictures.preview import contact_sheet
+from auglabel.lab.recipe.catalogue import LOSSES
+from auglabel.lab.recipe.read import read_recipe
+from auglabel.lab.recipe.recipe import Choice
+from auglabel.lab.sweep.job import Job, Results
 from auglabel.losses import trades
 from auglabel.models.resnet import ResNet
 from auglabel.models.small import SmallNet

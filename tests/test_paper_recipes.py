@@ -11,9 +11,9 @@ import yaml
 
 from auglabel.data.source import DataSet, InMemory, Subset
 from auglabel.data.split import Parts
-from auglabel.lab.draft import RECIPES, read_recipe
-from auglabel.lab.fit import Trainer
-from auglabel.lab.recipe import Choice
+from auglabel.lab.recipe.read import RECIPES, read_recipe
+from auglabel.lab.recipe.recipe import Choice
+from auglabel.lab.train.trainer import Trainer
 
 ROOT = Path(__file__).parents[1]
 FILES = {path.stem: path for path in sorted((RECIPES / "paper").glob("*.yaml"))}

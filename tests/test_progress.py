@@ -3,8 +3,8 @@
 import pytest
 
 from auglabel import cli
-from auglabel.lab.fit import Trainer
-from auglabel.lab.progress import gap_sentence
+from auglabel.lab.train.progress import gap_sentence
+from auglabel.lab.train.trainer import Trainer
 
 TINY = ["--split.train=60", "--split.validation=60", "--split.test=40", "--epochs=1", "--tracker=none"]
 UNDER = (

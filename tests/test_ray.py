@@ -12,7 +12,7 @@ import pytest
 from sweeps import SLOW, begun, results_in, times, trainings, under_way
 
 from auglabel import cli
-from auglabel.lab.ray_engine import RETRIES, each_on_ray, require_answer
+from auglabel.lab.sweep.ray_engine import RETRIES, each_on_ray, require_answer
 
 needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="auglabel[ray] is not installed")
 

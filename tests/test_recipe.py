@@ -5,9 +5,9 @@ import pytest
 import torch
 import yaml
 
-from auglabel.lab.catalogue import AUGMENTATIONS, DATASETS
-from auglabel.lab.draft import RECIPES, RecipeError, help_text, read_recipe, recipe_names, recipe_path
-from auglabel.lab.rundir import Run
+from auglabel.lab.recipe.catalogue import AUGMENTATIONS, DATASETS
+from auglabel.lab.recipe.read import RECIPES, RecipeError, help_text, read_recipe, recipe_names, recipe_path
+from auglabel.lab.runs.run import Run
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ from rich.console import Console
 
 from auglabel.cli import main
 from auglabel.corrupt import SUITES
-from auglabel.lab.job import Results
 from auglabel.lab.paper import rows
 from auglabel.lab.paper.assemble import assemble
 from auglabel.lab.paper.page import Record
@@ -18,6 +17,7 @@ from auglabel.lab.paper.published import published
 from auglabel.lab.paper.rows import FIRST_SEED, TUNING_SEED, Row
 from auglabel.lab.paper.study import NAMES, Study, in_order
 from auglabel.lab.paper.tables import table
+from auglabel.lab.sweep.job import Results
 
 SMALL = ("--split.train=40", "--split.validation=20", "--epochs=1", "--model.widths=[4,4,4]")
 ON = ("--on=clean --images=30 --resamples=0", "--on=corrupted --suite=fog --images=10 --resamples=0")

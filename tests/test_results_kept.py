@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from auglabel.lab.job import Results, read_result
 from auglabel.lab.paper.assemble import page_of, write_verdicts
 from auglabel.lab.paper.rows import CPU, TUNING_SEED
 from auglabel.lab.paper.study import NAMES, Study
 from auglabel.lab.paper.tables import choices
+from auglabel.lab.sweep.job import Results, read_result
 
 ROOT = Path(__file__).parents[1]
 KEPT = ROOT / "results" / "cpu"

@@ -15,10 +15,10 @@ from auglabel import cli
 from auglabel.augment.randaug import RandAug
 from auglabel.data.embedded import load_embedded
 from auglabel.data.folder import folder
-from auglabel.lab import card, sharing
-from auglabel.lab.inputs import Input, input_of
-from auglabel.lab.rundir import Run
-from auglabel.lab.sharing import load_shared, share_run
+from auglabel.lab.runs.run import Run
+from auglabel.lab.share import card, sharing
+from auglabel.lab.share.inputs import Input, input_of
+from auglabel.lab.share.sharing import load_shared, share_run
 from auglabel.tablefile import load_table
 
 INPUT = {"channels": 1, "height": 28, "width": 28, "resize": None}

@@ -11,14 +11,14 @@ from rich.console import Console
 from sweeps import SLOW, TINY, killed_in_the_middle, results_in, sweep, times, trainings
 
 from auglabel import cli
-from auglabel.lab import sweep as sweeping
-from auglabel.lab.draft import read_recipe
-from auglabel.lab.files import locked
-from auglabel.lab.grid import Shared, grid
-from auglabel.lab.job import KEPT, Job, Results
-from auglabel.lab.summary import summary_of
-from auglabel.lab.sweep import Crew, run_all
-from auglabel.lab.swept import wall_hours
+from auglabel.lab.commands.swept import wall_hours
+from auglabel.lab.recipe.read import read_recipe
+from auglabel.lab.runs.files import locked
+from auglabel.lab.sweep import sweep as sweeping
+from auglabel.lab.sweep.grid import Shared, grid
+from auglabel.lab.sweep.job import KEPT, Job, Results
+from auglabel.lab.sweep.summary import summary_of
+from auglabel.lab.sweep.sweep import Crew, run_all
 
 OVER = ["--over", "labels.alpha=0.02,1", "--seeds", "2"]
 NAMES = [f"alpha{alpha}-seed{seed}" for alpha in ("0.02", "1") for seed in (0, 1)]
@@ -144,7 +144,7 @@ def test_an_error_nobody_foresaw_is_a_sentence_with_its_traceback_in_the_log(tmp
     def fail(*arguments):
         raise ZeroDivisionError("by nought")
 
-    monkeypatch.setattr("auglabel.lab.job.train", fail)
+    monkeypatch.setattr("auglabel.lab.sweep.job.train", fail)
     assert sweep(tmp_path, "--seeds", "1") == 1
     printed = capsys.readouterr().out
     (log,) = (tmp_path / "runs").glob("*.log")

@@ -20,11 +20,11 @@ import pytest
 import torch
 
 from auglabel import RandAug, __version__, cli
-from auglabel.lab import launch
-from auglabel.lab import train as train_module
-from auglabel.lab.checkpoint import load_checkpoint, save_checkpoint
-from auglabel.lab.draft import read_recipe
-from auglabel.lab.rundir import TIMES, Run
+from auglabel.lab.recipe.read import read_recipe
+from auglabel.lab.runs.checkpoint import load_checkpoint, save_checkpoint
+from auglabel.lab.runs.run import TIMES, Run
+from auglabel.lab.train import launch
+from auglabel.lab.train import train as train_module
 from auglabel.tablefile import load_table
 
 ROOT = Path(__file__).parents[1]
@@ -120,7 +120,7 @@ def test_a_run_with_more_buckets_than_visits_says_when_all_have_been_seen(tmp_pa
 
 
 def test_the_best_checkpoint_is_the_one_of_lowest_validation_nll(whole):
-    from auglabel.lab.checkpoint import load_checkpoint
+    from auglabel.lab.runs.checkpoint import load_checkpoint
 
     run = Run(whole)
     nll = {line["epoch"]: line["validation"]["nll"] for line in run.metrics()}
@@ -327,7 +327,7 @@ def test_going_on_with_another_version_is_said_and_recorded_once(tmp_path, capsy
     out = tmp_path / "run"
     assert train(out, "--max-steps=5", epochs=3) == 0
     begun = Run(out).facts()["versions"]
-    monkeypatch.setattr("auglabel.lab.rundir.__version__", "9.9")
+    monkeypatch.setattr("auglabel.lab.runs.run.__version__", "9.9")
     assert train(out, "--resume", "--max-steps=9", epochs=3) == 0
     said = capsys.readouterr().out
     assert "note: after epoch 1 this run goes on with other versions than before: " in said
@@ -392,7 +392,7 @@ def test_a_checkpoint_of_another_network_is_one_sentence(whole, tmp_path, capsys
 
 
 def test_a_run_killed_before_its_best_checkpoint_is_in_place_finds_it_again(whole, tmp_path, monkeypatch):
-    from auglabel.lab import rundir
+    from auglabel.lab.runs import run as rundir
 
     out, real = tmp_path / "run", rundir.write_whole
     assert train(out, "--max-steps=5", epochs=3) == 0
@@ -411,7 +411,7 @@ def test_a_run_killed_before_its_best_checkpoint_is_in_place_finds_it_again(whol
 
 
 def best(out):
-    from auglabel.lab.checkpoint import load_checkpoint
+    from auglabel.lab.runs.checkpoint import load_checkpoint
 
     return {
         name: t.numpy().tobytes() for name, t in load_checkpoint(Run(Path(out)).best_file).tensors.items()
@@ -428,7 +428,7 @@ def test_without_validation_images_nothing_is_called_best(tmp_path, capsys):
 
 
 def test_a_resumed_run_keeps_its_split(whole, tmp_path, monkeypatch, capsys):
-    from auglabel.lab import build
+    from auglabel.lab.recipe import build
 
     out, real = tmp_path / "run", build.generator_for
     assert train(out, "--max-steps=2", epochs=3) == 0

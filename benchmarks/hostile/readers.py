@@ -9,11 +9,11 @@ from safetensors.torch import save
 from auglabel.data.cifar import cifar10
 from auglabel.data.folder import folder
 from auglabel.data.npz import npz
-from auglabel.lab.checkpoint import WEIGHTS
-from auglabel.lab.checkpoint import _checksum as checkpoint_sum
-from auglabel.lab.draft import read_recipe
-from auglabel.lab.sharing import load_shared
-from auglabel.lab.yamlfile import sealed_text
+from auglabel.lab.recipe.read import read_recipe
+from auglabel.lab.recipe.yamlfile import sealed_text
+from auglabel.lab.runs.checkpoint import WEIGHTS
+from auglabel.lab.runs.checkpoint import _checksum as checkpoint_sum
+from auglabel.lab.share.sharing import load_shared
 from auglabel.tablefile import FORMAT, load_table
 from hostile.archives import tar_cases, tar_of
 from hostile.arrays import npz_cases, npz_of, some_arrays, spoil_npz

@@ -6,12 +6,12 @@ import functools
 from pathlib import Path
 from typing import Any
 
-from auglabel.lab.draft import read_recipe
-from auglabel.lab.grid import Point
-from auglabel.lab.job import FORMAT as RESULT
-from auglabel.lab.job import KEPT, Job, Results
 from auglabel.lab.paper.readings import reading
-from auglabel.lab.summary import summary_of
+from auglabel.lab.recipe.read import read_recipe
+from auglabel.lab.sweep.grid import Point
+from auglabel.lab.sweep.job import FORMAT as RESULT
+from auglabel.lab.sweep.job import KEPT, Job, Results
+from auglabel.lab.sweep.summary import summary_of
 from hostile.spoil import Files, as_json
 
 

@@ -17,21 +17,21 @@ from safetensors.torch import load
 from auglabel import RandAug
 from auglabel.data.source import DataSet
 from auglabel.data.split import Parts
-from auglabel.lab.build import data_for
-from auglabel.lab.card import measured
-from auglabel.lab.chart import history_chart
-from auglabel.lab.draft import read_recipe
-from auglabel.lab.files import read_lines
-from auglabel.lab.fit import Trainer
-from auglabel.lab.inspect import heat_map, read_history, summary
-from auglabel.lab.job import KEPT
+from auglabel.lab.evaluate.results import EVALUATION_FORMAT
+from auglabel.lab.pictures.chart import history_chart
+from auglabel.lab.pictures.inspect import heat_map, read_history, summary
+from auglabel.lab.recipe.build import data_for
+from auglabel.lab.recipe.read import read_recipe
+from auglabel.lab.recipe.yamlfile import sealed_text
 from auglabel.lab.report.page import parts_of
 from auglabel.lab.report.subject import read_subject
-from auglabel.lab.results import EVALUATION_FORMAT
-from auglabel.lab.rundir import PARTS, RUN_FORMAT, Run
-from auglabel.lab.saving import checkpoint_of, restore
-from auglabel.lab.train import facts_of, labels_of
-from auglabel.lab.yamlfile import sealed_text
+from auglabel.lab.runs.files import read_lines
+from auglabel.lab.runs.run import PARTS, RUN_FORMAT, Run
+from auglabel.lab.share.card import measured
+from auglabel.lab.sweep.job import KEPT
+from auglabel.lab.train.saving import checkpoint_of, restore
+from auglabel.lab.train.train import facts_of, labels_of
+from auglabel.lab.train.trainer import Trainer
 from hostile.recipes import recipe_cases
 from hostile.spoil import Draw, Files, as_json, json_cases, line_cases, spoil_tree, with_files
 from hostile.tables import spoil_file

@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from safetensors.torch import save
 
-from auglabel.lab.checkpoint import WEIGHTS
-from auglabel.lab.checkpoint import _checksum as checkpoint_sum
-from auglabel.lab.sharing import FORMAT as SHARED
+from auglabel.lab.runs.checkpoint import WEIGHTS
+from auglabel.lab.runs.checkpoint import _checksum as checkpoint_sum
+from auglabel.lab.share.sharing import FORMAT as SHARED
 from auglabel.models.small import SmallNet
 from auglabel.tablefile import FORMAT
 from hostile.spoil import CANARY, Files, as_json, json_cases, with_files

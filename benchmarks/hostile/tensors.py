@@ -16,11 +16,11 @@ import torch
 from safetensors.torch import save
 from torch import nn
 
-from auglabel.lab.checkpoint import FORMAT as CHECKPOINT
-from auglabel.lab.checkpoint import _checksum as checkpoint_sum
-from auglabel.lab.checkpoint import load_weights, require_fitting
-from auglabel.lab.measured import run_weights
-from auglabel.lab.rundir import Run
+from auglabel.lab.evaluate.measured import run_weights
+from auglabel.lab.runs.checkpoint import FORMAT as CHECKPOINT
+from auglabel.lab.runs.checkpoint import _checksum as checkpoint_sum
+from auglabel.lab.runs.checkpoint import load_weights, require_fitting
+from auglabel.lab.runs.run import Run
 from hostile.pickles import Runs
 from hostile.spoil import CANARY, Draw, Files, spoil_bytes, spoil_tree
 

@@ -49,10 +49,10 @@ def main(words: Sequence[str] | None = None) -> int:
         return _fail(f'there is no command "{verb}". There are: {", ".join(VERBS)}.{hint}', 2)
     try:
         if verb == "doctor":  # also where the packages that the other commands need are missing
-            from auglabel.lab import doctor
+            from auglabel.lab.doctor import doctor
 
             return doctor.run(rest)
-        from auglabel.lab import verbs  # and torch with them
+        from auglabel.lab.commands import verbs  # and torch with them
 
         if signal.getsignal(signal.SIGINT) is _leave:
             signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -113,7 +113,7 @@ def _leave(number: int, frame: FrameType | None) -> None:
 
 def run() -> None:
     """Run the command that was typed, and end this process."""
-    from auglabel.lab.streams import keep_open
+    from auglabel.lab.machine.streams import keep_open
 
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _leave)

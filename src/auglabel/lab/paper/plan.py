@@ -9,11 +9,11 @@ from typing import Any
 
 import yaml
 
-from auglabel.lab.draft import recipe_path
-from auglabel.lab.forecast import core_hours
 from auglabel.lab.paper.rows import FIRST_SEED, TUNING_SEED, Row
 from auglabel.lab.paper.study import Study
 from auglabel.lab.paper.verdicts import LEVEL, claims
+from auglabel.lab.recipe.read import recipe_path
+from auglabel.lab.sweep.forecast import core_hours
 from auglabel.whole import write_text
 
 RULES = {

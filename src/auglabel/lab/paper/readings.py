@@ -18,7 +18,7 @@ import statistics
 from typing import Any
 
 from auglabel.corrupt import SUITES
-from auglabel.lab.job import KEPT
+from auglabel.lab.sweep.job import KEPT
 
 PATTERN = re.compile(rf"(c?)({'|'.join((*KEPT, 'gap'))})(?:@(\d))?( TA?)?")
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from auglabel.checks import entry
 from auglabel.lab.paper.published import published
-from auglabel.lab.recipe import Choice
+from auglabel.lab.recipe.recipe import Choice
 
 Scale = Literal["paper", "cpu"]
 

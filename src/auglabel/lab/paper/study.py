@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from auglabel.lab.build import data_for
-from auglabel.lab.draft import read_recipe
-from auglabel.lab.job import Job, Results
 from auglabel.lab.paper.rows import FIRST_SEED, TUNING_SEED, Row, Scale, row_named, rows_of
-from auglabel.lab.recipe import Recipe
+from auglabel.lab.recipe.build import data_for
+from auglabel.lab.recipe.read import read_recipe
+from auglabel.lab.recipe.recipe import Recipe
+from auglabel.lab.sweep.job import Job, Results
 
 NAMES = (
     *(f"table{number}" for number in range(1, 7)),

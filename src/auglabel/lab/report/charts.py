@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from auglabel.lab.inspect import shape_of
 from auglabel.lab.paper.charts import COLOURS, load_altair
-from auglabel.lab.preview import WEAKEST_RED
+from auglabel.lab.pictures.inspect import shape_of
+from auglabel.lab.pictures.preview import WEAKEST_RED
 from auglabel.lab.report.conditions import METRICS, PERCENT, Condition, Place
 from auglabel.lab.report.subject import Method
 

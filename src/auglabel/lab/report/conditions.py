@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from auglabel.corrupt import SEVERITIES, SUITES
-from auglabel.lab.catalogue import AUGMENTATIONS, REGIMES, Regime
+from auglabel.lab.evaluate.results import IN_PERCENT
 from auglabel.lab.paper.published import published
-from auglabel.lab.recipe import flat, listed
+from auglabel.lab.recipe.catalogue import AUGMENTATIONS, REGIMES, Regime
+from auglabel.lab.recipe.recipe import flat, listed
 from auglabel.lab.report.subject import Method, Subject
-from auglabel.lab.results import IN_PERCENT
 
 METRICS = {  # as people write them; those at the fitted temperature begin with scaled_
     "accuracy": "accuracy",

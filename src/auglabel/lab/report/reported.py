@@ -8,16 +8,16 @@ from pathlib import Path
 
 from rich.console import Console
 
-from auglabel.lab.build import data_for, model_for
-from auglabel.lab.draft import read_recipe
-from auglabel.lab.measured import load_into, run_weights
-from auglabel.lab.options import pairs
+from auglabel.lab.evaluate.measured import load_into, run_weights
 from auglabel.lab.paper.charts import load_altair
-from auglabel.lab.pictures import sheet_of
-from auglabel.lab.recipe import ELSEWHERE
+from auglabel.lab.pictures.show import sheet_of
+from auglabel.lab.recipe.build import data_for, model_for
+from auglabel.lab.recipe.options import pairs
+from auglabel.lab.recipe.read import read_recipe
+from auglabel.lab.recipe.recipe import ELSEWHERE
 from auglabel.lab.report.page import Part, Picture, parts_of, picture_of, render
 from auglabel.lab.report.subject import Subject, by_data, methods_of, read_subject
-from auglabel.lab.rundir import Run
+from auglabel.lab.runs.run import Run
 from auglabel.whole import write_bytes, write_text
 
 LARGEST = 3_000_000  # bytes of a page; beyond that pictures are left out

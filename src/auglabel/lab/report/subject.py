@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from auglabel.lab.inspect import History, read_history
-from auglabel.lab.recipe import ELSEWHERE, flat
-from auglabel.lab.results import read_evaluation
-from auglabel.lab.rundir import Run
-from auglabel.lab.yamlfile import read_yaml
+from auglabel.lab.evaluate.results import read_evaluation
+from auglabel.lab.pictures.inspect import History, read_history
+from auglabel.lab.recipe.recipe import ELSEWHERE, flat
+from auglabel.lab.recipe.yamlfile import read_yaml
+from auglabel.lab.runs.run import Run
 from auglabel.sealed import unlike
 
 WORDS = {  # of a recipe, as people write them

@@ -1,0 +1,1 @@
+"""The commands of `auglabel`: their flags, and what they do."""

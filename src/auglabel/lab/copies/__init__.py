@@ -1,0 +1,1 @@
+"""Writing corrupted copies of a data set."""

@@ -1,0 +1,1 @@
+"""What is wrong with an installation, and which precision is fastest here."""

@@ -1,0 +1,111 @@
+"""`auglabel doctor`: what a bug report needs of the installation and the machine, problems first.
+
+It needs the standard library alone, so that it can say what else is missing or broken.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from auglabel import __version__
+from auglabel.lab.doctor import files as doctor_files
+from auglabel.lab.doctor import machine as doctor_machine
+from auglabel.lab.doctor import packages as doctor_packages
+from auglabel.lab.doctor import text as doctor_text
+from auglabel.lab.doctor.files import private
+from auglabel.lab.doctor.probe import PRECISIONS
+from auglabel.lab.doctor.problems import find_problems
+from auglabel.lab.doctor.tries import Outcome, try_each
+
+
+def run(words: Sequence[str]) -> int:
+    """Print the screen, or the same as JSON."""
+    parser = _parser()
+    if "--help" in words or "-h" in words:
+        print(parser.format_help(), end="")
+        return 0
+    asked, rest = parser.parse_known_args(words)
+    if rest:
+        raise ValueError(f'there is no option "{rest[0].partition("=")[0]}"; --help lists them.')
+    if sys.stderr.isatty():
+        print("trying each precision and each installed package, some seconds ...", file=sys.stderr)
+    facts = gather(asked.root)
+    print(json.dumps(facts, indent=1) if asked.json else doctor_text.screen(facts))
+    return 0
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> Any:
+        raise ValueError(f"{message}; --help lists the options.")
+
+
+def _parser() -> argparse.ArgumentParser:
+    about = "What a bug report needs of the installation and the machine, problems first."
+    parser = _Parser("auglabel doctor", add_help=False, allow_abbrev=False, description=about)
+    parser.add_argument("--json", action="store_true", help="print one JSON object, for machines")
+    parser.add_argument(
+        "--data.root", dest="root", metavar="DIR", help="where to look for data sets; . and data if not given"
+    )
+    return parser
+
+
+def gather(root: str | None = None) -> dict[str, Any]:
+    """All facts, the problems that they show first."""
+    needed = doctor_packages.requirements()
+    modules = doctor_packages.importable(needed)
+    cpu = doctor_machine.describe_cpu()  # its load is that of others now
+    tasks = ["torch", *(f"train {name}" for name in PRECISIONS)]
+    tried = _without_paths(try_each([*tasks, *(f"import {module}" for module in modules.values())]))
+    imports = {package: tried[f"import {module}"] for package, module in modules.items()}
+    torch = tried["torch"].result or {}
+    facts = {
+        "versions": _versions(torch),
+        "system": platform.platform(),
+        "extras": doctor_packages.describe_extras(needed),
+        "packages": doctor_packages.describe_packages(needed, imports),
+        "cpu": cpu,
+        "memory": doctor_machine.describe_memory(),
+        "variables": doctor_machine.variables(),
+        "torch": {
+            "error": tried["torch"].error or tried["torch"].death,
+            "instructions": torch.get("instructions"),
+            "threads": torch.get("threads"),
+            "trial": torch.get("trial"),
+        },
+        "gpus": torch.get("gpus", []),
+        "precisions": {name: _precision(tried[f"train {name}"]) for name in PRECISIONS},
+        "cache": doctor_files.describe_cache(),
+        "folder": doctor_files.describe_place(Path()),
+        "data": doctor_files.describe_data(root),
+    }
+    problems = [problem._asdict() for problem in find_problems(facts, needed)]
+    precisions = facts["precisions"]
+    last = {"fastest": doctor_text.fastest(precisions), "verdict": doctor_text.verdict(precisions)}
+    return {"problems": problems, **facts, **last}
+
+
+def _versions(torch: dict[str, Any]) -> dict[str, str | None]:
+    return {
+        "auglabel": __version__,
+        "Python": platform.python_version(),
+        "torch": torch.get("version") or doctor_packages.version_of("torch"),
+        "numpy": doctor_packages.version_of("numpy"),
+        "accelerate": doctor_packages.version_of("accelerate"),
+    }
+
+
+def _precision(tried: Outcome) -> dict[str, Any]:
+    return {"images_per_second": tried.result, "error": tried.error, "death": tried.death}
+
+
+def _without_paths(tried: dict[str, Outcome]) -> dict[str, Outcome]:
+    return {
+        task: outcome._replace(error=outcome.error and private(outcome.error)[:300].rstrip("."))
+        for task, outcome in tried.items()
+    }

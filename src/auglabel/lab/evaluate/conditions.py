@@ -1,0 +1,177 @@
+"""What a network is measured on: images as they are, attacked, corrupted, or moved by a function of yours."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Generator, Tensor, nn
+
+from auglabel.attack.foolbox import ATTACKS, foolbox_attack
+from auglabel.attack.pgd import pgd
+from auglabel.checks import entry, kind_of, require_number, require_whole
+from auglabel.corrupt import SEVERITIES, SUITES
+from auglabel.data.source import DataSet, Source
+from auglabel.lab.evaluate.corrupted import Corruptions
+from auglabel.models.by_name import imported
+from auglabel.modes import evaluating
+
+Corrupt = Callable[[Tensor, int, Generator], Tensor]  # images in [0, 1], severity
+Move = Callable[[nn.Module, Tensor, Tensor, Generator], Tensor]  # model, images in [0, 1], labels
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One row of a results table; one that `attacks` asks the network, so its batches must be small.
+
+    `source` gives, for the test images and the data set that they are of, the images to use instead.
+    """
+
+    on: str
+    move: Move
+    severity: int | None = None
+    attacks: bool = False
+    source: Callable[[Source, DataSet | None], Source] | None = None
+
+
+@dataclass(frozen=True)
+class Attack:
+    """The evaluation attack of the paper: PGD, 50 steps of 2.5 epsilon / steps, 3 restarts"""
+
+    epsilon: float = 0.03
+    """largest change of a pixel, pixels being in [0, 1]"""
+    steps: int = 50
+    """of PGD"""
+    restarts: int = 3
+    """of PGD, from random starts"""
+
+    def __post_init__(self) -> None:
+        require_number("epsilon", self.epsilon, 0, 1)
+        require_whole("steps", self.steps, 1)
+        require_whole("restarts", self.restarts, 1)
+
+
+def conditions(
+    names: Sequence[str], attack: Attack, corruptions: Corruptions | None = None
+) -> list[Condition]:
+    """The rows meant by `names`: clean, pgd, foolbox:NAME, corrupted, one corruption's name, module:function.
+
+    A function of the user's is called with (images, severity, generator), images and generator on the CPU,
+    for each severity 1..5, and returns images of that shape, in [0, 1].
+    """
+    known = [each for name in names for each in _named(name, attack, corruptions or Corruptions())]
+    return list({(each.on, each.severity): each for each in known}.values())
+
+
+def _named(name: str, attack: Attack, corruptions: Corruptions) -> list[Condition]:
+    if name.startswith("foolbox:"):
+        kind = name.removeprefix("foolbox:")
+        entry("foolbox attack", ATTACKS, kind)
+        nothing = torch.empty(0, 1, 1, 1), torch.empty(0, dtype=torch.int64)
+        foolbox_attack(nn.Identity(), *nothing, 0.0, kind)  # says now, not after hours, that it is missing
+        return [Condition(name, partial(_foolbox, kind, attack), attacks=True)]
+    if ":" in name:
+        function = _function(name)
+        return [Condition(name, partial(_function_at, name, function, s), s) for s in SEVERITIES]
+    if name == "corrupted":
+        return [each for one in corruptions.names for each in _corrupted(one, corruptions)]
+    if name in SUITES["all"]:
+        return _corrupted(name, corruptions)
+    known = {
+        "clean": Condition("clean", as_it_is),
+        "pgd": Condition("pgd", partial(_pgd, attack), attacks=True),
+        **dict.fromkeys(("corrupted", *SUITES["all"])),
+    }
+    try:
+        found = entry("condition", known, name)
+    except ValueError as error:
+        raise ValueError(f"--on: {error} It also takes foolbox:NAME and module:function.") from None
+    assert found is not None
+    return [found]
+
+
+def _corrupted(name: str, corruptions: Corruptions) -> list[Condition]:
+    corruptions.require(name)
+    return [
+        Condition(name, as_it_is, severity, source=partial(corruptions.source, name, severity))
+        for severity in corruptions.severities
+    ]
+
+
+def as_it_is(model: nn.Module, images: Tensor, labels: Tensor, generator: Generator) -> Tensor:
+    return images
+
+
+def _pgd(attack: Attack, model: nn.Module, images: Tensor, labels: Tensor, generator: Generator) -> Tensor:
+    if attack.epsilon == 0:
+        return images
+    moved = pgd(
+        model,
+        images,
+        labels,
+        attack.epsilon,
+        steps=attack.steps,
+        step=2.5 * attack.epsilon / attack.steps,
+        restarts=attack.restarts,
+        generator=generator,
+    )
+    return _still_wrong(model, images, moved, labels)
+
+
+def _foolbox(
+    kind: str, attack: Attack, model: nn.Module, images: Tensor, labels: Tensor, generator: Generator
+) -> Tensor:
+    moved = foolbox_attack(model, images, labels, attack.epsilon, kind, generator=generator)
+    return _still_wrong(model, images, moved, labels)
+
+
+def _still_wrong(model: nn.Module, images: Tensor, moved: Tensor, labels: Tensor) -> Tensor:
+    """An image that fools the model as it is needs no attack that repairs it."""
+    with evaluating(model), torch.no_grad():
+        repaired = (model(images).argmax(dim=1) != labels) & (model(moved).argmax(dim=1) == labels)
+    return torch.where(repaired[:, None, None, None], images, moved)
+
+
+def _function(name: str) -> Corrupt:
+    module, _, attribute = name.partition(":")
+    try:
+        function: Any = imported(module, attribute)
+    except Exception as error:  # a module of the user's may fail in ways of its own
+        kind = "" if isinstance(error, ValueError | TypeError | ImportError) else f"{type(error).__name__}: "
+        raise ValueError(f"--on {name}: {kind}{' '.join(str(error).split())}") from None
+    try:
+        inspect.signature(function).bind("images", "severity", "generator")
+    except TypeError as error:
+        raise ValueError(f"--on {name} is called with (images, severity, generator), but: {error}.") from None
+    except ValueError:  # written in C, without a signature
+        pass
+    found: Corrupt = function
+    return found
+
+
+def _function_at(
+    name: str,
+    function: Corrupt,
+    severity: int,
+    model: nn.Module,
+    images: Tensor,
+    labels: Tensor,
+    generator: Generator,
+) -> Tensor:
+    moved = function(images.cpu(), severity, generator)  # where the generator is: the same on every device
+    if not isinstance(moved, Tensor) or moved.shape != images.shape or not moved.is_floating_point():
+        came = kind_of(moved) if isinstance(moved, Tensor) else f"a {type(moved).__name__}"
+        raise ValueError(
+            f"--on {name} must return images in floating point of shape {tuple(images.shape)}, "
+            f"but {came} came."
+        )
+    low, high = (float(edge) for edge in moved.aminmax())
+    if not (low >= 0 and high <= 1):  # or nan
+        came = "some are nan" if math.isnan(low) else f"values from {low:.9g} to {high:.9g} came"
+        raise ValueError(f"--on {name} must return pixels in [0, 1], but {came}: clamp them.")
+    return moved.detach().to(images)

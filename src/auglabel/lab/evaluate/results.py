@@ -1,0 +1,174 @@
+"""An evaluation as JSON, as CSV, and as a table in the terminal."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from auglabel.lab.evaluate.bootstrap import Figure
+from auglabel.lab.evaluate.evaluate import Evaluation, Row
+from auglabel.sealed import read_sealed, unlike
+
+EVALUATION_FORMAT = "auglabel evaluation, version 1"
+FIGURES = {...: {"value": (float, None), ...: (float, None)}}
+BINS = {name: [float] for name in ("count", "confidence", "correct")}
+EVALUATION = {  # what is read of one
+    **{"checkpoint": str, "epoch": int, "data": {"checksum": str}},
+    **{"attack?": (None, {"epsilon": float}), "notes": [str], "temperature?": (float, None)},
+    "corruptions?": (None, {"from": str, "names": [str], "severities": [int]}),
+    "rows": [
+        {
+            **{"on": str, "severity": (int, None), "count": int},
+            **{"figures": FIGURES, "scaled": (None, FIGURES), "bins?": (None, dict)},
+        }
+    ],
+    "means": [{"pairs": int, "figures": {...: (float, None)}, "scaled": (None, {...: (float, None)})}],
+}
+IN_PERCENT = ("accuracy", "confidence", "ece", "debiased_ece", "max_ce", "equal_mass_ece", "classwise_ece")
+SHOWN = {"accuracy": "accuracy", "ece": "ECE", "debiased_ece": "debiased", "nll": "NLL"}
+
+
+def read_evaluation(path: Path) -> dict[str, Any]:
+    """What `auglabel eval` wrote."""
+    again = "Measure it again."
+    found = read_sealed(path, EVALUATION_FORMAT, what="an evaluation", otherwise=again, shape=EVALUATION)
+    for row in found["rows"]:
+        bins = row.get("bins") or {name: [] for name in BINS}  # older ones have none
+        if row["count"] < 1 or unlike(bins, BINS) or len({len(bins[name]) for name in BINS}) > 1:
+            raise ValueError(f"{path} is damaged: the images or bins of a row of it are wrong. {again}")
+    return found
+
+
+def as_json(evaluation: Evaluation, about: Mapping[str, Any]) -> dict[str, Any]:
+    """Everything, with `about` what it is a measurement of."""
+    return {
+        "format": EVALUATION_FORMAT,
+        **about,
+        "temperature": evaluation.temperature,
+        "notes": evaluation.notes,
+        "rows": [
+            {
+                "on": row.on,
+                "severity": row.severity,
+                "count": row.count,
+                "figures": _plain(row.figures),
+                "scaled": None if row.scaled is None else _plain(row.scaled),
+                "bins": row.bins,
+            }
+            for row in evaluation.rows
+        ],
+        "means": [
+            mean | {part: _finite(mean[part]) for part in ("figures", "scaled")}
+            for mean in evaluation.means()
+        ],
+    }
+
+
+def _plain(figures: Mapping[str, Figure]) -> dict[str, dict[str, float | None]]:
+    return {name: _finite(figure._asdict()) for name, figure in figures.items()}
+
+
+def _finite(values: Mapping[str, float]) -> dict[str, float | None]:
+    """JSON has no nan and no infinity: null."""
+    return {name: value if math.isfinite(value) else None for name, value in values.items()}
+
+
+def as_csv(evaluation: Evaluation) -> str:
+    """One line per row and temperature, three columns per metric."""
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    names = list(evaluation.rows[0].figures)
+    columns = [f"{name}{end}" for name in names for end in ("", "_low", "_high")]
+    writer.writerow(["on", "severity", "count", "temperature", *columns])
+    for row in evaluation.rows:
+        for temperature, figures in ((1.0, row.figures), (evaluation.temperature, row.scaled)):
+            if figures is not None:
+                values = [value for name in names for value in figures[name]]
+                severity = "" if row.severity is None else row.severity
+                writer.writerow([row.on, severity, row.count, temperature, *values])
+    return file.getvalue()
+
+
+def as_tables(evaluation: Evaluation, title: str) -> list[Table]:
+    """The usual metrics, and every corruption by severity if there are any."""
+    graded = any(row.severity is not None for row in evaluation.rows)
+    return [_usual(evaluation, title), *([_by_severity(evaluation)] if graded else [])]
+
+
+def _usual(evaluation: Evaluation, title: str) -> Table:
+    """Under each figure its interval, beside them ECE and NLL at the fitted temperature."""
+    count = evaluation.rows[0].count
+    images = Text(f"{title}: {count:,} test image{'s' if count > 1 else ''}")
+    table = Table(title=images, box=box.SIMPLE_HEAD, padding=0, caption=_caption(evaluation))
+    table.add_column("on", min_width=9, overflow="fold")
+    for name in SHOWN.values():
+        table.add_column(f" {name}", justify="right", no_wrap=True)
+    if evaluation.temperature is not None:
+        for name in ("ECE T", "NLL T"):
+            table.add_column(f" {name}", justify="right", no_wrap=True)
+    for row in evaluation.rows:
+        if row.severity is None:
+            table.add_row(*_cells(row))
+    for mean in evaluation.means()[-1:]:  # over all pairs of corruption and severity
+        scaled = [_shown(name, mean["scaled"][name]) for name in ("ece", "nll")] if mean["scaled"] else []
+        values = [_shown(name, mean["figures"][name]) for name in SHOWN]
+        table.add_row(Text(f"{mean['on']}, mean of {mean['pairs']}"), *values, *scaled)
+    return table
+
+
+def _by_severity(evaluation: Evaluation) -> Table:
+    """Accuracy and ECE of every corruption at every severity, and their means."""
+    found = {(row.on, row.severity): _pair(row.figures) for row in evaluation.rows}
+    severities = sorted({row.severity for row in evaluation.rows if row.severity is not None})
+    table = Table(box=box.SIMPLE_HEAD, padding=0, caption="accuracy / ECE in %, by severity")
+    table.add_column("corruption", overflow="fold")
+    for title in (*map(str, severities), "mean"):
+        table.add_column(f" {title}", justify="right", no_wrap=True)
+    for mean in evaluation.means()[:-1]:
+        cells = [found.get((mean["on"], severity), "") for severity in severities]
+        table.add_row(Text(mean["on"]), *cells, _pair(mean["figures"]))
+    return table
+
+
+def _pair(figures: Mapping[str, Figure] | Mapping[str, float]) -> str:
+    values = (figures[name] for name in ("accuracy", "ece"))
+    return "/".join(f"{100 * (v.value if isinstance(v, Figure) else v):.1f}" for v in values)
+
+
+def _caption(evaluation: Evaluation) -> str:
+    intervals = any(not math.isnan(row.figures["accuracy"].low) for row in evaluation.rows)
+    parts = ["accuracy and both ECEs in %"]
+    parts += ["below, 95 % bootstrap intervals"] if intervals else []
+    parts += [f"T: at temperature {evaluation.temperature:.3g}"] if evaluation.temperature is not None else []
+    return "; ".join(parts)
+
+
+def _cells(row: Row) -> list[str | Text]:
+    cells: list[str | Text] = [Text(row.on if row.severity is None else f"{row.on} {row.severity}")]
+    cells += [_with_interval(metric, row.figures[metric]) for metric in SHOWN]
+    if row.scaled is not None:
+        cells += [_with_interval(metric, row.scaled[metric]) for metric in ("ece", "nll")]
+    return cells
+
+
+def _with_interval(name: str, figure: Figure) -> str:
+    value = _shown(name, figure.value)
+    if math.isnan(figure.low):
+        return value
+    return f"{value}\n {_shown(name, figure.low, 1)}-{_shown(name, figure.high, 1)}"
+
+
+def _shown(name: str, value: float, fewer: int = 0) -> str:
+    """Percent with one digit, others with three or `fewer`; large ones with less, to fit the column."""
+    if name in IN_PERCENT:
+        return f"{100 * value:.1f}"
+    digits = max(0, 3 - fewer - sum(abs(value) >= step for step in (9.995, 99.95)))
+    return f"{value:.{digits}f}" if abs(value) < 999.5 else f"{value:.2g}"

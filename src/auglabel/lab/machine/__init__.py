@@ -1,0 +1,1 @@
+"""Processes, memory, progress bars and output streams of this machine."""

@@ -1,0 +1,1 @@
+"""Pictures of buckets and labels, in the terminal and as files."""

@@ -1,0 +1,196 @@
+"""A contact sheet of every bucket with its learned confidence: the paper's Figure 1b."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from PIL import Image, ImageDraw
+from torch import Tensor, nn
+
+from auglabel.augment.adversarial import Adversarial
+from auglabel.augment.base import Augmentation
+from auglabel.checks import require_images, require_range, require_same_length, require_unit, require_whole
+from auglabel.lab.pictures.sheet import BLACK, GREY, PALE, WHITE, shortened, tint, width_of, write
+
+TITLE, LABEL, CAPTION = 20, 15, 13  # font sizes
+LINE, GAP, MARGIN = 17, 8, 16
+WIDEST = 130  # of a label or a caption
+WEAKEST_RED = 0.9  # the fullest red means this confidence or a lower one, so that small losses look small
+
+
+@dataclass(frozen=True)
+class _Cell:
+    picture: Image.Image
+    lines: tuple[str, ...]
+    confidence: float | None = None
+
+
+def contact_sheet(
+    augment: Augmentation,
+    images: Tensor,
+    labels: Tensor,
+    classes: Sequence[str],
+    *,
+    table: Tensor | None = None,
+    model: nn.Module | None = None,
+    seed: int = 0,
+    tile: int = 64,
+) -> Image.Image:
+    """A row per kind and a column per level, each cell a picture of that bucket.
+
+    A row shows one image with the same random draws all along, so that the distortion alone grows; rows
+    show images of different classes where there are any. Under a picture stands the confidence in
+    `table` (num_buckets,), and for mixed pictures the share of either class. Small images are enlarged
+    by a whole factor to at most `tile` pixels, large ones reduced to it. Only attacks need `model`.
+    """
+    images = require_images("images", images)
+    require_same_length("contact_sheet", images=images, labels=labels)
+    require_range("labels", labels, len(classes), "classes")
+    require_whole("tile", tile, 16)
+    if len(images) == 0 or images.shape[1] not in (1, 3):
+        raise ValueError(
+            f"a contact sheet takes images of 1 or 3 channels, but they have shape {tuple(images.shape)}."
+        )
+    if table is not None:
+        require_unit("table", table)
+        if len(table) != len(augment.grid):
+            raise ValueError(f"the grid has {len(augment.grid)} buckets, but the table has {len(table)}.")
+    if isinstance(augment, Adversarial) and model is None:
+        raise ValueError("pictures of attacks need the model that is attacked: pass model=...")
+    rows = _rows(augment, images, labels, classes, table, model, seed, tile)
+    lowest = WEAKEST_RED if table is None else min(float(table.min()), WEAKEST_RED)
+    return _draw(augment, rows, lowest, told=table is not None)
+
+
+def _rows(
+    augment: Augmentation,
+    images: Tensor,
+    labels: Tensor,
+    classes: Sequence[str],
+    table: Tensor | None,
+    model: nn.Module | None,
+    seed: int,
+    tile: int,
+) -> list[list[_Cell]]:
+    """Per kind, the image as it is and then its buckets."""
+    device = images.device if model is None else next(model.parameters(), images).device
+    chosen = _spread(labels, max(2, len(augment.grid.levels)))
+    images, labels = images[chosen].to(device), labels[chosen].to(device)
+    rows, start = [], 0
+    for row, levels in enumerate(augment.grid.levels):
+        main = row % len(images)
+        cells: list[_Cell] = []
+        for bucket in range(start, start + levels):
+            source = torch.Generator().manual_seed(seed)  # the same draws in every bucket of a row
+            every = torch.full((len(images),), bucket, device=device)
+            view = augment(images, labels, model, bucket=every, generator=source)
+            if not cells:
+                if view.partner is not None:
+                    main = _mixed_with_another(main, view.labels, view.partner)
+                cells.append(_Cell(_picture(images[main], tile), (classes[int(labels[main])],)))
+            confidence = None if table is None else float(table[bucket])
+            lines: tuple[str, ...] = ()
+            if view.partner is not None and view.share is not None:
+                share, other = float(view.share[main]), classes[int(view.partner[main])]
+                lines = (_part(1 - share, classes[int(labels[main])]), _part(share, other))
+            cells.append(_Cell(_picture(view.images[main], tile), lines, confidence))
+        rows.append(cells)
+        start += levels
+    return rows
+
+
+def _part(share: float, name: str) -> str:
+    return f"{100 * share:.0f} % {name}"
+
+
+def _spread(labels: Tensor, count: int) -> Tensor:
+    """Which images to show: the first of every class, then the second of every class, and so on."""
+    seen: dict[int, int] = {}
+    turns = []
+    for index, label in enumerate(labels.tolist()):
+        seen[label] = seen.get(label, 0) + 1
+        turns.append((seen[label], index))
+    return torch.tensor([index for _, index in sorted(turns)[:count]])
+
+
+def _mixed_with_another(first: int, labels: Tensor, partner: Tensor) -> int:
+    """The first image, from `first` on and around, whose partner is of another class; else `first`."""
+    order = [(first + step) % len(labels) for step in range(len(labels))]
+    return next((i for i in order if labels[i] != partner[i]), first)
+
+
+def _picture(image: Tensor, tile: int) -> Image.Image:
+    """One image (C, H, W) at the size it is shown in."""
+    if image.is_floating_point():
+        image = (255 * image).round().to(torch.uint8)
+    array = image.permute(1, 2, 0).cpu().numpy()
+    picture = Image.fromarray(array.squeeze(2) if array.shape[2] == 1 else array).convert("RGB")
+    longest = max(picture.size)
+    if longest > tile:
+        width, height = (max(1, round(edge * tile / longest)) for edge in picture.size)
+        return picture.resize((width, height), Image.Resampling.LANCZOS)
+    factor = tile // longest
+    return picture.resize((picture.width * factor, picture.height * factor), Image.Resampling.NEAREST)
+
+
+def _draw(augment: Augmentation, rows: list[list[_Cell]], lowest: float, told: bool) -> Image.Image:
+    grid = augment.grid
+    names = ["" if grid.kinds == ("1",) else shortened(kind, LABEL, WIDEST) for kind in grid.kinds]
+    cells = [cell for row in rows for cell in row]
+    texts = [line for cell in cells for line in cell.lines] + ["100.0 %"] * told
+    wide = max(*(cell.picture.width for cell in cells), *(_text_width(text) for text in texts))
+    tall = max(cell.picture.height for cell in cells)
+    lines = max(len(cell.lines) + (cell.confidence is not None) for cell in cells)
+    left = MARGIN + max(width_of(name, LABEL) for name in names) + (GAP if any(names) else 0)
+    top = MARGIN + TITLE + GAP + LINE + GAP + LINE + GAP // 2
+    step_x, step_y = wide + GAP, tall + LINE * lines + GAP + 4
+    title = type(augment).__name__
+    under = f"{len(grid)} buckets, from weak to strong" if len(grid) > 1 else "1 bucket"
+    under += "; learned label confidence below each" * told
+    width = max(left + step_x * max(map(len, rows)), MARGIN + width_of(under, CAPTION), 240) + MARGIN
+    sheet = Image.new("RGB", (width, top + step_y * len(rows) + MARGIN - GAP), WHITE)
+    draw = ImageDraw.Draw(sheet)
+    write(draw, (MARGIN, MARGIN), title, TITLE)
+    write(draw, (MARGIN, MARGIN + TITLE + GAP), under, CAPTION, colour=GREY)
+    for column in range(max(map(len, rows))):
+        head = "image" if column == 0 else str(column)
+        write(draw, (left + column * step_x + wide / 2, top - GAP), head, CAPTION, "ms", GREY)
+    for number, (name, row) in enumerate(zip(names, rows, strict=True)):
+        y = top + number * step_y
+        write(draw, (left - GAP, y + tall / 2), name, LABEL, "rm")
+        for column, cell in enumerate(row):
+            _draw_cell(sheet, draw, cell, (left + column * step_x, y), (wide, tall), lowest)
+    return sheet
+
+
+def _text_width(text: str) -> int:
+    return min(width_of(text, CAPTION), WIDEST)
+
+
+def _draw_cell(
+    sheet: Image.Image,
+    draw: ImageDraw.ImageDraw,
+    cell: _Cell,
+    place: tuple[int, int],
+    size: tuple[int, int],
+    lowest: float,
+) -> None:
+    (x, y), (wide, tall) = place, size
+    corner = x + (wide - cell.picture.width) // 2, y + (tall - cell.picture.height) // 2
+    draw.rectangle(
+        (corner[0] - 1, corner[1] - 1, corner[0] + cell.picture.width, corner[1] + cell.picture.height),
+        outline=PALE,
+    )
+    sheet.paste(cell.picture, corner)
+    y += tall + 2
+    if cell.confidence is not None:
+        inset = (wide - max(cell.picture.width, width_of("100.0 %", CAPTION))) // 2
+        box = (x + inset, y, x + wide - inset - 1, y + LINE - 1)
+        draw.rectangle(box, fill=tint(cell.confidence, lowest), outline=PALE)
+        write(draw, (x + wide / 2, y + LINE / 2), f"{100 * cell.confidence:.1f} %", CAPTION, "mm", BLACK)
+        y += LINE
+    for line in cell.lines:
+        write(draw, (x + wide / 2, y + 14), shortened(line, CAPTION, wide), CAPTION, "ms", GREY)
+        y += LINE

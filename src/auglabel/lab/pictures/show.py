@@ -1,0 +1,103 @@
+"""`auglabel preview` and `auglabel inspect`: pictures of what an augmentation does and labels become."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from PIL import Image
+from rich.console import Console
+from torch import nn
+
+from auglabel.data.source import DataSet
+from auglabel.data.split import Parts
+from auglabel.lab.evaluate.measured import run_weights
+from auglabel.lab.pictures.chart import history_chart
+from auglabel.lab.pictures.inspect import (
+    ASCII_BARS,
+    BARS,
+    Confidences,
+    heat_map,
+    read_history,
+    shape_of,
+    summary,
+)
+from auglabel.lab.pictures.preview import contact_sheet
+from auglabel.lab.recipe.build import data_for, model_for
+from auglabel.lab.recipe.catalogue import AUGMENTATIONS
+from auglabel.lab.recipe.read import read_recipe
+from auglabel.lab.recipe.recipe import Recipe
+from auglabel.lab.runs.checkpoint import require_fitting
+from auglabel.lab.runs.run import Run
+from auglabel.whole import write_whole
+
+SHOWN = 64  # training images to choose from
+
+
+def preview_recipe(name: str | None, words: Sequence[str], out: str | None) -> Path:
+    """A contact sheet of a recipe's augmentation, with the confidences of a run if `name` is one."""
+    recipe = read_recipe(name, words)
+    run = Run(Path(name)) if name is not None and Run(Path(name)).exists() else None
+    data, parts = data_for(recipe)
+    model, learned = model_for(recipe, data), None
+    if run is not None:
+        weights, _ = run_weights(run)
+        require_fitting(model.state_dict(), weights, str(run.path))
+        model.load_state_dict(weights)
+        if run.tables_file.exists():
+            run.facts()  # its version is that of the tables
+            _, learned = read_history(run.tables_file)[-1]
+    sheet = sheet_of(recipe, data, parts, model, learned)
+    return _write(sheet, Path(out) if out else run.path / "preview.png" if run else Path("preview.png"))
+
+
+def sheet_of(
+    recipe: Recipe,
+    data: DataSet,
+    parts: Parts,
+    model: nn.Module | None,
+    learned: Confidences | None,
+    tile: int = 64,
+) -> Image.Image:
+    """The contact sheet of a recipe's augmentation on its training images, with the labels learned."""
+    augment, table = AUGMENTATIONS[recipe.augment.name](**recipe.augment.options), None
+    if learned is not None:
+        if shape_of(learned) != dict(zip(augment.grid.kinds, augment.grid.levels, strict=True)):
+            raise ValueError("its labels are for other distances than its augmentation has now.")
+        table = torch.tensor([value for kind in augment.grid.kinds for value in learned[kind]])
+    rows = torch.arange(min(SHOWN, len(parts.train)))
+    return contact_sheet(
+        augment,
+        parts.train.fetch(rows),
+        parts.train.labels[rows],
+        data.classes,
+        table=table,
+        model=model,
+        seed=recipe.training.seed,
+        tile=tile,
+    )
+
+
+def inspect_run(run: Run, out: str | None, console: Console) -> Path:
+    """Print how a run's labels moved, and draw it."""
+    if not run.exists():
+        raise FileNotFoundError(f"{run.path} is not a run: it has no recipe.yaml.")
+    if not run.tables_file.exists():
+        raise ValueError(f"{run.path} has no table yet: its labels do not learn, or no epoch is done.")
+    run.facts()  # its version is that of the tables
+    history = read_history(run.tables_file)
+    epoch, last = history[-1]
+    table = [value for row in last.values() for value in row]
+    levels = [len(row) for row in last.values()]
+    console.print(heat_map(list(last), levels, table, f"Label confidence after epoch {epoch}, %"))
+    console.print(summary(history, ASCII_BARS if console.options.ascii_only else BARS))
+    return _write(history_chart(history), Path(out) if out else run.path / "inspect.png")
+
+
+def _write(picture: Image.Image, path: Path) -> Path:
+    if path.suffix.lower() != ".png":
+        raise ValueError(f"--out must be a .png file, but {path} came.")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, lambda partial: picture.save(partial, "PNG"))
+    return path

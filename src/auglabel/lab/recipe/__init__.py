@@ -1,0 +1,1 @@
+"""What to train: recipes, from YAML and flags to the objects they name."""

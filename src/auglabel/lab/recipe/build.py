@@ -1,0 +1,100 @@
+"""Make what a recipe names: data, network, optimiser."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import nn
+
+from auglabel.data.source import DataSet, InMemory, statistics
+from auglabel.data.split import Parts, split
+from auglabel.lab.recipe.catalogue import DATASETS
+from auglabel.lab.recipe.recipe import Recipe
+from auglabel.lab.recipe.seeding import generator_for
+from auglabel.models.by_name import model_function
+from auglabel.modes import evaluating
+
+NORMS = (nn.modules.batchnorm._BatchNorm, nn.GroupNorm, nn.LayerNorm, nn.modules.instancenorm._InstanceNorm)
+
+
+def data_for(recipe: Recipe) -> tuple[DataSet, Parts]:
+    """The data set, and its images as training, validation and test parts."""
+    data = DATASETS[recipe.data.name](**recipe.data.options)
+    parts = split(data, generator=generator_for(recipe.training.seed, "split"), **recipe.split)
+    if data.test is None and isinstance(data.train, InMemory):  # measured before the test images were cut off
+        mean, std = statistics(data.train.images[parts.train.rows])
+        data = replace(data, mean=mean, std=std)
+    if data.test is not None and recipe.split["test"] is not None and len(parts.test) < len(data.test):
+        count = f"{len(parts.test):,} of the {len(data.test):,} test images"
+        data = replace(data, notes=(*data.notes, f"split.test {recipe.split['test']} uses {count}"))
+    return data, parts
+
+
+def model_for(recipe: Recipe, data: DataSet) -> nn.Module:
+    """The network with its first weights, which the seed decides; it has been asked for one prediction."""
+    torch.manual_seed(recipe.training.seed)
+    model = make_model(recipe.model.name, data, recipe.model.options)
+    if recipe.engine.channels_last:
+        model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    return model
+
+
+def make_model(name: str, data: DataSet, options: dict[str, Any]) -> nn.Module:
+    """The network `name` for these classes and pixels."""
+    function = model_function(name)
+    given = {"num_classes": len(data.classes), "mean": data.mean, "std": data.std}
+    asked = inspect.signature(function).parameters
+    try:
+        model = function(**{key: value for key, value in given.items() if key in asked}, **options)
+    except (RuntimeError, TypeError, ValueError, KeyError, AttributeError) as error:
+        raise ValueError(f"{name} could not be built: {str(error).split(chr(10), 1)[0]}") from None
+    if not isinstance(model, nn.Module):
+        raise ValueError(f"{name} must return a torch.nn.Module, but a {type(model).__name__} came.")
+    require_predictions(name, model, data)
+    return model
+
+
+def require_predictions(name: str, model: nn.Module, data: DataSet) -> None:
+    """One picture goes in, one number per class comes out."""
+    channels, height, width = data.train.shape
+    size = f"{channels} x {height} x {width}"
+    try:
+        with evaluating(model), torch.no_grad():
+            logits = model(torch.zeros(1, channels, height, width))
+    except (RuntimeError, ValueError, TypeError) as error:
+        why = str(error).split("\n", 1)[0]
+        raise ValueError(f"{name} does not take the {size} images of {data.name}: {why}") from None
+    if getattr(logits, "shape", None) != (1, len(data.classes)):
+        came = tuple(logits.shape) if hasattr(logits, "shape") else type(logits).__name__
+        raise ValueError(
+            f"{name} must give {len(data.classes)} logits, one per class of {data.name}, but {came} came."
+        )
+
+
+def optimizer_for(recipe: Recipe, model: nn.Module) -> torch.optim.SGD:
+    """SGD, with weight decay on everything or on all but normalisation layers."""
+    how = recipe.optimizer
+    norms = {
+        parameter
+        for module in model.modules()
+        if isinstance(module, NORMS)
+        for parameter in module.parameters()
+    }
+    spared = [p for p in model.parameters() if how.decay == "not_norms" and p in norms]
+    decaying = [p for p in model.parameters() if how.decay == "everything" or p not in norms]
+    groups: list[dict[str, Any]] = [
+        {"params": decaying},
+        *([{"params": spared, "weight_decay": 0.0}] if spared else []),
+    ]
+    return torch.optim.SGD(
+        groups, highest_rate(recipe), how.momentum, weight_decay=how.weight_decay, nesterov=how.nesterov
+    )
+
+
+def highest_rate(recipe: Recipe) -> float:
+    """The schedule's highest learning rate, in proportion to the batch if the recipe says so."""
+    how = recipe.optimizer
+    return how.learning_rate * (recipe.training.batch_size / how.per_batch if how.per_batch else 1)

@@ -1,0 +1,163 @@
+"""The menu: every augmentation and label policy by name, and the training regimes they make up.
+
+Plain dictionaries; nothing registers itself. A new entry is one line here, and the contract tests run
+over it at once.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from auglabel.augment.adversarial import Adversarial
+from auglabel.augment.augmix import AugMix
+from auglabel.augment.base import Augmentation
+from auglabel.augment.clean import Clean
+from auglabel.augment.mixing import CutMix, Mixup
+from auglabel.augment.randaug import RandAug
+from auglabel.autolabel import AutoLabel
+from auglabel.checks import entry
+from auglabel.data.cifar import cifar10, cifar100
+from auglabel.data.embedded import embedded
+from auglabel.data.folder import folder, imagenet
+from auglabel.data.huggingface import huggingface
+from auglabel.data.npz import npz
+from auglabel.data.source import DataSet
+from auglabel.distance import DistanceGrid
+from auglabel.lab.recipe.variants import AutoLabelVariant
+from auglabel.labels import CCAT, FixedTable, LabelPolicy, LabelSmoothing, MixupLabels, OneHot
+from auglabel.losses import jensen_shannon, trades
+from auglabel.modes import pixels
+from auglabel.tablefile import load_table
+from auglabel.view import View
+
+
+def clean() -> Clean:
+    """Nothing beyond what `prepare` does to all training images"""
+    return Clean(pad=0, flip=False)
+
+
+AUGMENTATIONS: dict[str, Callable[..., Augmentation]] = {
+    "clean": clean,
+    "randaug": RandAug,
+    "augmix": AugMix,
+    "adversarial": Adversarial,
+    "mixup": Mixup,
+    "cutmix": CutMix,
+}
+
+
+def fixed_table(num_classes: int, grid: DistanceGrid, path: str) -> FixedTable:
+    """The confidences of a file that `save_table` wrote, for this very grid."""
+    return FixedTable(num_classes, load_table(path, grid))
+
+
+def autolabel(
+    num_classes: int, grid: DistanceGrid, alpha: float, start_table: str | None = None
+) -> AutoLabel:
+    """AutoLabel, from one-hot labels or from those of a file.
+
+    Args:
+        alpha: how far one epoch moves a label: alpha times the calibration error
+        start_table: file of an audit, or of a table that another run learned, to begin with
+    """
+    policy = AutoLabel(num_classes, len(grid), alpha)
+    if start_table is not None:
+        policy.table.copy_(load_table(start_table, grid))
+    return policy
+
+
+LABELS: dict[str, Callable[..., LabelPolicy]] = {
+    "one_hot": OneHot,
+    "label_smoothing": LabelSmoothing,
+    "autolabel": autolabel,
+    "ccat": CCAT,
+    "mixup": MixupLabels,
+    "table": fixed_table,
+    "autolabel_variant": AutoLabelVariant,
+}
+
+
+DATASETS: dict[str, Callable[..., DataSet]] = {
+    "embedded": embedded,
+    "cifar10": cifar10,
+    "cifar100": cifar100,
+    "folder": folder,
+    "imagenet": imagenet,
+    "npz": npz,
+    "huggingface": huggingface,
+}
+
+# A loss gets the model, the images as they are, their view, the label policy, and a way to draw another view.
+Loss = Callable[[nn.Module, Tensor, View, LabelPolicy, Callable[[], View]], Tensor]
+
+
+def augmix_loss(
+    model: nn.Module, images: Tensor, view: View, policy: LabelPolicy, again: Callable[[], View]
+) -> Tensor:
+    """AugMix's own: cross-entropy on the images as they are, and 12 times how far two views disagree."""
+    clean, *views = model(torch.cat([pixels(images, model), view.images, again().images])).chunk(3)
+    return F.cross_entropy(clean, view.labels) + 12 * jensen_shannon(clean, *views)
+
+
+HARD_LABELS = ("trades", "jensen_shannon")  # losses that take the label as it is, whatever the policy
+LOSSES: dict[str, Loss] = {
+    "cross_entropy": lambda model, images, view, policy, again: F.cross_entropy(
+        model(view.images), policy(view)
+    ),
+    "trades": lambda model, images, view, policy, again: trades(model, images, view),
+    "jensen_shannon": augmix_loss,
+}
+
+
+@dataclass(frozen=True)
+class Regime:
+    """One way to train: an augmentation, a label policy and a loss, by name, the first two with options."""
+
+    augment: str
+    labels: str
+    augment_options: Mapping[str, Any] = field(default_factory=dict)
+    label_options: Mapping[str, Any] = field(default_factory=dict)
+    loss: str = "cross_entropy"  # a name out of LOSSES
+
+
+# Hyper-parameters are the paper's for CIFAR-100; recipes change them under `regimes`.
+REGIMES: dict[str, Regime] = {
+    "vanilla": Regime("clean", "one_hot"),
+    "randaug": Regime("randaug", "one_hot"),
+    "randaug_ls": Regime("randaug", "label_smoothing", {}, {"rho": 0.02}),
+    "randaug_autolabel": Regime("randaug", "autolabel", {}, {"alpha": 0.01}),
+    "augmix": Regime("augmix", "one_hot"),
+    "augmix_js": Regime("augmix", "one_hot", {"chains": 3}, loss="jensen_shannon"),
+    "augmix_ls": Regime("augmix", "label_smoothing", {}, {"rho": 0.02}),
+    "augmix_autolabel": Regime("augmix", "autolabel", {}, {"alpha": 0.02}),
+    "at": Regime("adversarial", "one_hot", {"fixed": True}),
+    "at_multi": Regime("adversarial", "one_hot"),
+    "at_ls": Regime("adversarial", "label_smoothing", {"fixed": True}, {"rho": 0.02}),
+    "ccat": Regime("adversarial", "ccat", {"clean_share": 0.5}),
+    "at_autolabel": Regime("adversarial", "autolabel", {}, {"alpha": 0.005}),
+    "trades": Regime("adversarial", "one_hot", {"fixed": True, "against": "prediction"}, loss="trades"),
+    "mixup": Regime("mixup", "mixup"),
+    "mixup_autolabel": Regime("mixup", "autolabel", {}, {"alpha": 0.008}),
+    "cutmix": Regime("cutmix", "mixup"),
+    "cutmix_autolabel": Regime("cutmix", "autolabel", {}, {"alpha": 0.008}),
+}
+
+
+def regime(name: str) -> Regime:
+    """The regime of that name; for one that is not there, a sentence with the nearest."""
+    return entry("regime", REGIMES, name)
+
+
+def labels_for(name: str, num_classes: int, grid: DistanceGrid, **options: Any) -> LabelPolicy:
+    """The label policy of that name, told of the classes and buckets if it asks for them."""
+    policy = entry("label policy", LABELS, name)
+    asked = inspect.signature(policy).parameters
+    given = {"num_classes": num_classes, "num_buckets": len(grid), "grid": grid}
+    return policy(**{key: value for key, value in given.items() if key in asked}, **options)

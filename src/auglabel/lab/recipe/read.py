@@ -1,0 +1,280 @@
+"""Read a recipe: YAML and flags, checked against the signatures of what they name.
+
+A section such as `augment: {name: augmix, max_depth: 2}` names an entry of the catalogue and gives its
+constructor's arguments; there is no second list of options. Later layers win: the recipe that the file
+names as its `base`, the file, then the flags, and in each a regime first. Naming another entry forgets the
+options of the one before.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from argparse import ArgumentError
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from auglabel.augment.clean import Clean
+from auglabel.checks import brief, shown
+from auglabel.lab.recipe import schedules
+from auglabel.lab.recipe.catalogue import AUGMENTATIONS, HARD_LABELS, labels_for, regime
+from auglabel.lab.recipe.options import (
+    MAKES,
+    MENUS,
+    PLAIN,
+    RecipeError,
+    explained,
+    help_of,
+    pairs,
+    parser_for,
+    yaml_text,
+)
+from auglabel.lab.recipe.recipe import Choice, Recipe, Training, flat, listed
+from auglabel.lab.recipe.yamlfile import Lines, read_yaml
+from auglabel.packaged import packaged
+
+RECIPES = packaged("recipes")
+SHORT = {"lr": "learning_rate", "wd": "weight_decay", "bs": "batch_size", "batch": "batch_size"}  # for hints
+
+
+def read_recipe(name: str | None = None, words: Sequence[str] = (), *, typed: Sequence[str] = ()) -> Recipe:
+    """The recipe of a file or of a built-in name, changed by `words`: --section.option value ...
+
+    A file cannot make us import a module: a `module:function` in it counts only if the user has `typed`
+    that name, as a flag or elsewhere.
+    """
+    return _draft(name, words, typed).recipe()
+
+
+def help_text(name: str | None, words: Sequence[str]) -> str:
+    """Every option of the recipe, with the entries that `name` and `words` choose."""
+    return help_of(_draft(name, words).names)
+
+
+def _draft(name: str | None, words: Sequence[str], typed: Sequence[str] = ()) -> _Draft:
+    flags = [Setting(key, value, f"--{key}: ") for key, value in pairs(words)]
+    draft = _Draft({*typed, *(value for key, value, _ in flags if key in ("model", "model.name"))})
+    if name is not None:
+        _take_file(draft, recipe_path(name), ())
+    draft.take(flags)
+    return draft
+
+
+def _take_file(draft: _Draft, path: Path, after: tuple[Path, ...]) -> None:
+    """The settings of a file, on top of those of the recipe that it names as its `base`."""
+    lines, found = read_yaml(path)
+    if (base := found.pop("base", None)) is not None:
+        place = lines.place("base")
+        if not isinstance(base, str):
+            raise RecipeError(f"{place}base must name a recipe, but {brief(base)} came.")
+        below = path.parent / base if base.endswith((".yaml", ".yml")) else recipe_path(base, place)
+        if not below.is_file():
+            raise RecipeError(f"{place}there is no file {shown(below)}.")
+        if below.resolve() in (path.resolve(), *after):
+            raise RecipeError(f"{place}{shown(base)} has this very recipe as its base.")
+        _take_file(draft, below, (path.resolve(), *after))
+    own = _own_regimes(found.pop("regimes", {}), lines)
+    for name, settings in own.items():
+        draft.regimes[name] = [*draft.regimes.get(name, []), *settings]
+    if "regime" not in found:  # then the base's, which this file may change
+        draft.take(own.get(draft.regime, []))
+    draft.take([Setting(key, value, lines.place(key)) for key, value in flat(found).items()])
+
+
+def _own_regimes(found: Any, lines: Lines) -> dict[str, list[Setting]]:
+    """What a file changes in a regime, whenever that is chosen: {at_autolabel: {labels: {alpha: 0.5}}}."""
+    own: dict[str, list[Setting]] = {}
+    for name, sections in found.items() if isinstance(found, dict) else [("", None)]:
+        place = lines.place(f"regimes.{name}")
+        if not isinstance(sections, dict):
+            raise RecipeError(f"{place}regimes must hold a regime's sections, but {brief(sections)} came.")
+        own[name] = [Setting(key, value, place) for key, value in flat(sections).items()]
+        try:
+            regime(name)
+        except ValueError as error:
+            raise RecipeError(f"{place}{error}") from None
+    return own
+
+
+def recipe_path(name: str, place: str = "") -> Path:
+    """The file meant by a path or by the name of a built-in recipe; a complaint begins with `place`."""
+    path = Path(name)
+    if path.suffix in (".yaml", ".yml"):
+        return path
+    if path.is_dir() and (path / "recipe.yaml").is_file():
+        return path / "recipe.yaml"
+    built_in = recipe_names()
+    if name in built_in:
+        return RECIPES / f"{name}.yaml"
+    near = difflib.get_close_matches(name, built_in, n=1)
+    hint = f' Did you mean "{near[0]}"?' if near else ""
+    usual = [each for each in built_in if "/" not in each]
+    raise RecipeError(
+        f'{place}there is no recipe "{shown(name)}". Give a .yaml file, or one of: {", ".join(usual)}, '
+        f"or a published row's, which auglabel list recipes shows.{hint}"
+    )
+
+
+def recipe_names() -> list[str]:
+    """The built-in ones; those in a folder have its name before theirs."""
+    paths = (path.relative_to(RECIPES) for path in RECIPES.rglob("*.yaml"))
+    return sorted((path.with_suffix("").as_posix() for path in paths), key=lambda name: ("/" in name, name))
+
+
+class Setting(NamedTuple):
+    """One option, and where it was set, as the beginning of a sentence."""
+
+    key: str
+    value: Any
+    origin: str
+
+
+class _Draft:
+    """Settings in the order they were made, and which entry each section has by now."""
+
+    def __init__(self, typed: set[str]) -> None:
+        self.typed = typed  # modules that the user has named
+        self.regimes: dict[str, list[Setting]] = {}  # what files change in them
+        self.regime = ""  # the last one chosen
+        self.names = {section: menu.default for section, menu in MENUS.items()}
+        self.settings: list[Setting] = []
+        self.origins: dict[str, str] = {}  # of sections' names
+
+    def take(self, layer: Sequence[Setting]) -> None:
+        """A layer wins over those before it: first its regime, then its entries, then its options."""
+        for setting in layer:
+            if setting.key == "regime":
+                self.settings = [s for s in self.settings if not s.key.startswith(("augment.", "labels."))]
+                self.take(_settings_of_regime(setting))
+                self.regime = str(setting.value)
+                self.take(self.regimes.get(self.regime, []))
+        for key, value, origin in layer:
+            section = key.removesuffix(".name")
+            if section in MENUS:
+                self._choose(section, value, origin)
+        self.settings += [s for s in layer if s.key != "regime" and s.key.removesuffix(".name") not in MENUS]
+
+    def _choose(self, section: str, name: Any, origin: str) -> None:
+        if not isinstance(name, str):
+            raise RecipeError(f"{origin}{section} must name an entry, but {brief(name)} came.")
+        if ":" in name and name not in self.typed:
+            library, _, rest = name.partition(":")
+            known = library in ("timm", "torchvision")
+            if not known or ":" in rest:
+                does = "fetched from elsewhere" if known else "imported and run"
+                raise RecipeError(
+                    f'{origin}"{shown(name)}" would be {does}, and no file may ask for that. '
+                    f"If you trust it, say so: --model {shown(name)}."
+                )
+        try:
+            MENUS[section].find(name)
+        except (ValueError, ImportError) as error:
+            raise RecipeError(f"{origin}{error}") from None
+        if name != self.names[section]:
+            self.settings = [s for s in self.settings if not s.key.startswith(f"{section}.")]
+        self.names[section], self.origins[section] = name, origin
+
+    def recipe(self) -> Recipe:
+        parser = parser_for(self.names)
+        known = {action.dest for action in parser._actions} - set(MENUS) - set(PLAIN)
+        self.settings = [setting._replace(key=self._resolved(setting, known)) for setting in self.settings]
+        texts = [
+            f"--{key}={value if isinstance(value, str) else yaml_text(value)}"
+            for key, value, _ in self.settings
+        ]
+        try:
+            found = parser.parse_args(texts)
+        except ArgumentError as error:
+            raise RecipeError(explained(str(error), self._origin)) from None
+        except OverflowError:
+            longest = max(zip(texts, self.settings, strict=True), key=lambda each: len(each[0]))[1]
+            raise RecipeError(f"{longest.origin}{longest.key} is too large a number.") from None
+        return self._built(listed(found.as_dict()))
+
+    def _built(self, found: dict[str, Any]) -> Recipe:
+        """The recipe, once everything in it that can be made without data has been made."""
+        made: dict[str, Any] = {
+            section: self._made(section, call, found[section]) for section, call in MAKES.items()
+        }
+        top = {field.name: found[field.name] for field in fields(Training)}
+        choices: dict[str, Any] = {
+            section: Choice(name, {k: v for k, v in found[section].items() if k != "name"})
+            for section, name in self.names.items()
+        }
+        recipe = Recipe(
+            training=self._made("", Training, top),
+            split=found["split"],
+            prepare=found["prepare"],
+            **made,
+            **choices,
+        )
+        self._made("prepare", Clean, recipe.prepare)
+        augment = self._made("augment", AUGMENTATIONS[recipe.augment.name], recipe.augment.options)
+        if recipe.labels.name != "table":  # files are read when training begins
+            options = {key: value for key, value in recipe.labels.options.items() if key != "start_table"}
+            self._made("labels", partial(labels_for, recipe.labels.name, 2, augment.grid), options)
+        if recipe.training.loss in HARD_LABELS and recipe.labels.name != "one_hot":
+            raise RecipeError(
+                f"{self._origin('labels')}the loss {recipe.training.loss} takes labels as they are, so "
+                f"{recipe.labels.name} would change nothing. Use --labels one_hot, or another --loss."
+            )
+        rate = partial(schedules.SCHEDULES[recipe.schedule.name], 0, 1)
+        self._made("schedule", rate, recipe.schedule.options)
+        return recipe
+
+    def _made(self, section: str, make: Callable[..., Any], options: Mapping[str, Any]) -> Any:
+        """make(**options), with the place of the option in front of a complaint."""
+        try:
+            return make(**options)
+        except (ValueError, TypeError) as error:
+            named = [key for key in options if re.search(rf"\b{key}\b", str(error))]
+            origins = [self._origin(f"{section}.{key}".lstrip(".")) for key in named]
+            place = next(filter(None, origins), self._origin(section))
+            raise RecipeError(f"{place}{error}") from None
+
+    def _origin(self, key: str) -> str:
+        """Where the value of `key`, or else its section's name, was set; nothing for a default."""
+        found = [setting.origin for setting in self.settings if setting.key == key]
+        return found[-1] if found else self.origins.get(key.partition(".")[0], "")
+
+    def _resolved(self, setting: Setting, known: set[str]) -> str:
+        """The key as the recipe has it; its section may be left out if only one section has it."""
+        key = setting.key
+        if key in known:
+            return key
+        ends = sorted(name for name in known if name.endswith(f".{key}"))
+        if len(ends) == 1:
+            return ends[0]
+        if ends:
+            raise RecipeError(f"{setting.origin}this could be {' or '.join(ends)}; say which.")
+        section, _, option = key.rpartition(".")
+        takes = sorted(name.removeprefix(f"{section}.") for name in known if name.startswith(f"{section}."))
+        if section not in self.names and section not in PLAIN:
+            lasts = {name.rpartition(".")[2]: name for name in sorted(known)} | {name: name for name in known}
+            near = difflib.get_close_matches(SHORT.get(key, key), sorted(lasts), n=1)
+            hint = f' Did you mean "{lasts[near[0]]}"?' if near else " --help lists them all."
+            raise RecipeError(f'{setting.origin}there is no option "{shown(key)}".{hint}')
+        near = difflib.get_close_matches(SHORT.get(option, option), takes, n=1, cutoff=0.4)
+        hint = f' Did you mean "{near[0]}"?' if near else ""
+        entry_name = f" for {self.names[section]}" if section in self.names else ""
+        listed = ", ".join(name for name in takes if name != "name") or "none"
+        raise RecipeError(
+            f'{setting.origin}{shown(section)} has no option "{shown(option)}"{entry_name}. '
+            f"It takes: {listed}.{hint}"
+        )
+
+
+def _settings_of_regime(setting: Setting) -> list[Setting]:
+    try:
+        chosen = regime(str(setting.value))
+    except ValueError as error:
+        raise RecipeError(f"{setting.origin}{error}") from None
+    sections = {
+        "loss": chosen.loss,
+        "augment": {"name": chosen.augment, **chosen.augment_options},
+        "labels": {"name": chosen.labels, **chosen.label_options},
+    }
+    return [Setting(key, value, setting.origin) for key, value in flat(sections).items()]

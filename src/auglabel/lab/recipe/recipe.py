@@ -1,0 +1,182 @@
+"""What a recipe holds: everything that decides what a run computes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Literal, NamedTuple
+
+import yaml
+
+from auglabel.checks import entry, require_number, require_whole, shown
+from auglabel.lab.recipe.catalogue import LOSSES
+from auglabel.pooling import require_memory
+
+ELSEWHERE = {"data.root", "data.path"}  # where data lies may change; what it holds is checked by its checksum
+
+
+@dataclass(frozen=True)
+class Training:
+    """What belongs to no section"""
+
+    seed: int = 0
+    """of the split, the first weights, the order, the views: everything drawn"""
+    epochs: int = 200
+    """passes over the training images"""
+    batch_size: int = 128
+    """images in a step, over all processes"""
+    loss: str = "cross_entropy"
+    """a name that `auglabel list losses` shows"""
+    ema: float = 0.0
+    """decay of an average of the weights, which is then what is measured and kept; 0: no average"""
+
+    def __post_init__(self) -> None:
+        require_whole("seed", self.seed, 0)
+        require_whole("epochs", self.epochs, 1)
+        require_whole("batch_size", self.batch_size, 1)
+        require_number("ema", self.ema, 0, 1)
+        if self.ema == 1:
+            raise ValueError("ema must be below 1, which would never leave the first weights.")
+        entry("loss", LOSSES, self.loss)
+
+
+@dataclass(frozen=True)
+class Optimizer:
+    """SGD, and what is done to its gradients"""
+
+    learning_rate: float = 0.1
+    """the highest of the schedule"""
+    per_batch: int | None = None
+    """learning_rate is for this batch size, and grows in proportion to the real one"""
+    momentum: float = 0.9
+    """of SGD"""
+    nesterov: bool = True
+    """Nesterov's momentum"""
+    weight_decay: float = 4e-4
+    """as PyTorch means it: added to the gradient, times the weight"""
+    decay: Literal["everything", "not_norms"] = "everything"
+    """which parameters decay: all, or all but those of normalisation layers"""
+    clip: float | None = None
+    """longest gradient, in the 2-norm over all parameters"""
+
+    def __post_init__(self) -> None:
+        require_number("learning_rate", self.learning_rate, 0)
+        require_number("momentum", self.momentum, 0, 1)
+        require_number("weight_decay", self.weight_decay, 0)
+        if self.per_batch is not None:
+            require_whole("per_batch", self.per_batch, 1)
+        if self.clip is not None:
+            require_number("clip", self.clip, 0)
+            if self.clip == 0:
+                raise ValueError("clip must be above 0, or null: no gradient would be left.")
+        if self.nesterov and self.momentum == 0:
+            raise ValueError("nesterov needs a momentum above 0; set optimizer.nesterov to false.")
+
+
+@dataclass(frozen=True)
+class Calibrate:
+    """How AutoLabel measures calibration on the validation images after each epoch"""
+
+    rule: Literal["pooled", "exact"] = "pooled"
+    """pooled: each image visits a few buckets, which pool what they saw; exact: all, as in the paper"""
+    visits: int = 2
+    """pooled: buckets each image visits in an epoch, in rotation; all if there are no more"""
+    memory: float = 0.5
+    """pooled: how much of the sums of earlier epochs is kept"""
+    bins: int = 15
+    """of the confidence, for ECE; pooled moves labels by the gap alone, which has none"""
+    batch_size: int = 500
+    """images at a time, per process"""
+
+    def __post_init__(self) -> None:
+        require_whole("visits", self.visits, 1)
+        require_memory(self.memory)
+        require_whole("bins", self.bins, 1)
+        require_whole("batch_size", self.batch_size, 1)
+
+
+@dataclass(frozen=True)
+class Engine:
+    """How the arithmetic is done"""
+
+    precision: Literal["float32", "bf16", "fp16"] = "float32"
+    """of the forward and backward pass; weights stay in float32"""
+    channels_last: bool = True
+    """keep images channel by channel together: faster convolutions"""
+    compile: bool = False
+    """let torch.compile make the network faster; the first step then takes long"""
+
+
+class Choice(NamedTuple):
+    """An entry of the catalogue and its options."""
+
+    name: str
+    options: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Everything that decides what a run computes."""
+
+    training: Training
+    data: Choice
+    split: dict[str, Any]
+    model: Choice
+    prepare: dict[str, Any]
+    augment: Choice
+    labels: Choice
+    optimizer: Optimizer
+    schedule: Choice
+    calibrate: Calibrate
+    engine: Engine
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, as they stand in a recipe file, every default filled in."""
+        plain: dict[str, Any] = asdict(self.training)
+        for field in fields(self):
+            part = getattr(self, field.name)
+            if isinstance(part, Choice):
+                plain[field.name] = {"name": part.name, **part.options}
+            elif field.name != "training":
+                plain[field.name] = dict(part) if isinstance(part, dict) else asdict(part)
+        return {key: listed(value) for key, value in plain.items()}
+
+    def as_yaml(self) -> str:
+        return str(yaml.safe_dump(self.as_dict(), sort_keys=False, default_flow_style=None, width=110))
+
+    def changed(self, key: str, value: Any) -> Recipe:
+        """With another value of `section.option`, of the right type; its entry's constructor is not asked."""
+        section, _, option = key.rpartition(".")
+        part = getattr(self, section or "training")
+        if isinstance(part, Choice):
+            part = part._replace(options={**part.options, option: value})
+        else:
+            part = {**part, option: value} if isinstance(part, dict) else replace(part, **{option: value})
+        return replace(self, **{section or "training": part})
+
+    def differences(self, other: Recipe) -> list[str]:
+        """What `other` has otherwise, as "labels.alpha: 0.01, not 0.02"; where data lies does not count."""
+        ours, theirs = flat(self.as_dict()), flat(other.as_dict())
+        return [
+            f"{key}: {shown(theirs.get(key, 'nothing'), 60)}, not {shown(ours.get(key, 'nothing'), 60)}"
+            for key in sorted(ours.keys() | theirs.keys())
+            if ours.get(key) != theirs.get(key) and key not in ELSEWHERE
+        ]
+
+
+def listed(value: Any) -> Any:
+    """Tuples as the lists that YAML gives back."""
+    if isinstance(value, dict):
+        return {key: listed(each) for key, each in value.items()}
+    return [listed(each) for each in value] if isinstance(value, tuple | list) else value
+
+
+def flat(sections: Mapping[str, Any], between: str = ".") -> dict[str, Any]:
+    """{"labels": {"alpha": 1}, "seed": 0} as {"labels.alpha": 1, "seed": 0}."""
+    options: dict[str, Any] = {}
+    for key, value in sections.items():
+        inner = (
+            {f"{key}{between}{name}": each for name, each in value.items()} if isinstance(value, dict) else {}
+        )
+        options |= inner or {key: value}
+    return options

@@ -1,0 +1,1 @@
+"""Many runs: jobs, who executes them, what came out."""

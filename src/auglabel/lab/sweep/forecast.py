@@ -1,0 +1,108 @@
+"""What jobs will cost, from a few steps of each kind, in time of one core: other work does not count."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+
+import torch
+
+from auglabel.lab.evaluate.conditions import Attack
+from auglabel.lab.evaluate.corrupted import Corruptions
+from auglabel.lab.evaluate.measured import Measured, asked_for
+from auglabel.lab.recipe.build import data_for
+from auglabel.lab.recipe.options import flags
+from auglabel.lab.sweep.job import Job, Results
+from auglabel.lab.train.feed import batches
+from auglabel.lab.train.trainer import Trainer
+from auglabel.measure import calibrate
+from auglabel.modes import evaluating
+
+STEPS = 6  # timed, after as many to warm up
+IMAGES = 100  # calibrated and predicted
+CORRUPTING = 1.4  # a corrupted image costs so much more than a prediction
+
+
+def core_hours(
+    jobs: Sequence[Job], results: Results, told: Callable[[str], None] = lambda line: None
+) -> list[float]:
+    """Of each job: what its result says, or else a short trial, one for all seeds."""
+    tried: dict[str, float] = {}
+    hours = []
+    for job in jobs:
+        there, kind = results.read(job), _without_seed(job).digest
+        if there is None and kind not in tried:
+            told(job.name)
+            tried[kind] = forecast(job)
+        hours.append((tried[kind] if there is None else sum(there["seconds"].values())) / 3600)
+    return hours
+
+
+def _without_seed(job: Job) -> Job:
+    training = replace(job.recipe.training, seed=0)
+    return replace(job, name="", recipe=replace(job.recipe, training=training))
+
+
+@torch.no_grad()
+def forecast(job: Job) -> float:
+    """Seconds on one thread: training, calibration after each epoch, and every measurement."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        return sum(_parts(job))
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _parts(job: Job) -> Iterator[float]:
+    data, parts = data_for(job.recipe)
+    still = job.recipe.changed("optimizer.learning_rate", 0.0)  # as slow as any, and cannot diverge
+    trainer = Trainer(still, data, parts, device="cpu")
+    with torch.enable_grad():
+        _train(trainer)
+        seconds = _train(trainer)
+    yield seconds / STEPS * trainer.steps
+    rows = torch.arange(min(IMAGES, len(parts.validation)))
+    if trainer.policy.adaptive and len(rows):
+        how, start = job.recipe.calibrate, time.process_time()
+        visits = min(how.visits, len(trainer.augment.grid)) if how.rule == "pooled" else None
+        calibrate(trainer.measured, trainer.augment, batches(parts.validation, [rows]), visits=visits)
+        share = len(parts.validation) / len(rows)
+        yield (time.process_time() - start) * share * job.recipe.training.epochs
+    prediction = _prediction(trainer)
+    yield prediction * len(parts.validation) * job.recipe.training.epochs
+    yield prediction * sum(_predictions(words, len(parts.test)) for words in job.measured)
+
+
+def _train(trainer: Trainer) -> float:
+    """Seconds of some steps; an epoch that has fewer is trained again."""
+    done, start = 0, time.process_time()
+    while done < STEPS:
+        done += sum(1 for _ in islice(trainer.epoch(lambda step: False), STEPS - done))
+        trainer.state.batch = 0
+    return time.process_time() - start
+
+
+def _prediction(trainer: Trainer) -> float:
+    """Seconds for one image."""
+    images = torch.rand(IMAGES, *trainer.parts.train.shape)
+    with evaluating(trainer.measured):
+        trainer.measured(images)
+        start = time.process_time()
+        trainer.measured(images)
+    return (time.process_time() - start) / IMAGES
+
+
+def _predictions(words: str, test: int) -> float:
+    """How many predictions an evaluation is worth; a step of an attack counts for three."""
+    how, rest = flags(Measured, shlex.split(words))
+    attack, rest = flags(Attack, rest)
+    corruptions, _ = flags(Corruptions, rest)
+    total = 0.0
+    for row in asked_for(how, attack, corruptions).rows:
+        cost = 3 * attack.steps * attack.restarts if row.attacks else 1 if row.source is None else CORRUPTING
+        total += cost * min(how.images or test, test)
+    return total

@@ -1,0 +1,1 @@
+"""The training loop, and a run from start to end."""

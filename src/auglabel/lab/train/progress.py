@@ -1,0 +1,121 @@
+"""What a run shows while it trains: a bar in a terminal, and a line per epoch anywhere."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from typing_extensions import Self
+
+from auglabel.lab.machine.bar import bar_of
+from auglabel.lab.runs.run import Run
+from auglabel.lab.train.trainer import Trainer
+
+NOTICED = 0.01  # a gap between confidence and accuracy that is worth a word
+
+
+class Progress:
+    """Counts images and prints; with `shown` off it only counts."""
+
+    def __init__(self, trainer: Trainer, run: Run, notes: Sequence[str], shown: bool) -> None:
+        self.trainer, self.run = trainer, run
+        self.console = Console(quiet=not shown, highlight=False)
+        self.bar = bar_of("steps", self.console, shown)
+        self.task = self.bar.add_task("", total=trainer.steps, completed=trainer.step)
+        self.images, self.since = 0, trainer.state.training
+        self.start = time.perf_counter()
+        for note in notes:
+            self.say(f"note: {note}")
+
+    def __enter__(self) -> Self:
+        trainer, parts = self.trainer, self.trainer.parts
+        self.say(
+            f"{len(parts.train):,} training, {len(parts.validation):,} validation and {len(parts.test):,} "
+            f"test images; {sum(p.numel() for p in trainer.plain.parameters()):,} parameters; "
+            f"{trainer.recipe.augment.name}, {trainer.recipe.labels.name}; into {self.run.path}"
+        )
+        if trainer.average is not None:
+            self.say("Calibration, validation and the kept model use the averaged weights.")
+        if turns := trainer.turns_to_see_all():
+            visits, buckets = trainer.recipe.calibrate.visits, len(trainer.augment.grid)
+            epochs = trainer.recipe.training.epochs
+            self.say(
+                f"{len(parts.validation):,} validation images each visit {visits} of {buckets:,} buckets an "
+                f"epoch: all have been seen after {turns} epochs"
+                + (f", and this run has {epochs}." if turns > epochs else ".")
+            )
+        if trainer.step:
+            self.say(f"going on from step {trainer.step:,} (epoch {trainer.state.epoch + 1})")
+        self.bar.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.bar.stop()
+
+    def say(self, line: str) -> None:
+        self.bar.console.print(line, markup=False, soft_wrap=True)
+
+    def step(self, images: int) -> None:
+        self.images += images
+        self.bar.update(
+            self.task,
+            advance=1,
+            description=f"epoch {self.trainer.state.epoch + 1}, {self.speed():,.0f} images/s",
+        )
+
+    def speed(self) -> float:
+        """Training images a second, of this epoch, without calibration and the rest."""
+        return self.images / max(self.trainer.state.training - self.since, 1e-9)
+
+    def epoch(self, record: dict[str, Any]) -> None:
+        """One line, and start counting anew."""
+        words = [f"epoch {record['epoch']}/{self.trainer.recipe.training.epochs}"]
+        words.append(f"loss {record['loss']:.3f}")
+        if seen := record.get("validation"):
+            words.append(f"accuracy {seen['accuracy']:.1%}, ECE {seen['ece']:.1%}")
+        if sure := record.get("confidence"):
+            words.append(f"labels {sure['mean']:.1%} ({sure['lowest']:.1%} to {sure['highest']:.1%})")
+        words.append(f"{record['images_per_second']:,.0f} images/s")
+        if self.trainer.policy.adaptive:
+            words.append(f"calibration {record['calibration_share']:.0%} of the time")
+        self.say("  ".join(words))
+        self.images, self.since = 0, self.trainer.state.training
+
+    def stopped(self, step: int, asked: bool) -> None:
+        why = "as --max-steps asked" if asked else "as you asked"
+        self.say(
+            f"stopped after step {step:,} of {self.trainer.steps:,}, {why}; --resume goes on from there."
+        )
+
+    def finished(self) -> None:
+        state, seconds = self.trainer.state, time.perf_counter() - self.start
+        share = state.calibration_share
+        spent = f" {share:.0%} of the time went to calibration." if share else ""
+        if not self.console.quiet:
+            for record in self.run.metrics()[-1:]:
+                if sentence := gap_sentence(record.get("validation", {})):
+                    self.say(sentence)
+        self.say(f"done in {seconds:,.0f} s.{spent} Measure it: auglabel eval {self.run.path}")
+
+
+def gap_sentence(seen: Mapping[str, float | None]) -> str:
+    """Whether a network is over- or under-confident on validation images; "" if that may be noise.
+
+    Noise is up to a point, or two standard errors of the accuracy, or of the confidence if that has more.
+    """
+    confidence, accuracy, count = (seen.get(name) for name in ("confidence", "accuracy", "count"))
+    if confidence is None or accuracy is None or not count:
+        return ""
+    error = math.sqrt(max(share * (1 - share) for share in (confidence, accuracy)) / count)
+    if not abs(confidence - accuracy) > max(NOTICED, 2 * error):
+        return ""
+    kind, mend = "over", "can mend that, and so can a temperature above 1"
+    if confidence < accuracy:
+        kind, mend = "under", "cannot mend that; a temperature below 1 can"
+    return (
+        f"On the {count:,} validation images the network is {kind}-confident: it says {confidence:.1%} and "
+        f"is right {accuracy:.1%} of the time. Softer labels {mend}: auglabel eval fits one."
+    )

@@ -1,0 +1,321 @@
+"""The training loop: a step is decided by the weights, the seed and the step's number alone.
+
+Nothing random is carried from one step to the next, so a run that stops anywhere goes on bit for bit from
+its last checkpoint, with any number of worker processes.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from accelerate import Accelerator
+from accelerate.state import AcceleratorState
+from accelerate.utils import DistributedDataParallelKwargs
+from torch import Tensor, nn
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+
+from auglabel import cpu
+from auglabel.augment.clean import Clean, crop_and_flip
+from auglabel.data.source import DataSet
+from auglabel.data.split import Parts
+from auglabel.lab.recipe.build import highest_rate, model_for, optimizer_for
+from auglabel.lab.recipe.catalogue import AUGMENTATIONS, LOSSES, labels_for
+from auglabel.lab.recipe.recipe import Recipe
+from auglabel.lab.recipe.schedules import SCHEDULES
+from auglabel.lab.recipe.seeding import generator_for, seed_for
+from auglabel.lab.train import feed
+from auglabel.labels import TablePolicy
+from auglabel.measure import calibrate, measure, turns_to_see_all
+from auglabel.pooling import Pool
+from auglabel.view import View
+
+LOOK = 10  # steps between looks at the losses: each look makes an accelerator wait
+LOWER = "Try a lower --optimizer.learning_rate or --optimizer.clip 1."
+PRECISION = {"float32": "no", "bf16": "bf16", "fp16": "fp16"}
+
+
+class Diverged(ValueError):
+    """The loss is no longer a number."""
+
+
+@dataclass
+class State:
+    """Where a run is."""
+
+    epoch: int = 0  # finished
+    batch: int = 0  # finished in the epoch after those
+    loss: float = 0.0  # sum over the images of that epoch so far
+    images: int = 0
+    best: float = math.inf  # validation NLL
+    training: float = 0.0  # seconds, in all
+    calibrating: float = 0.0
+
+    @property
+    def calibration_share(self) -> float:
+        """Of the time spent on training and calibration."""
+        return self.calibrating / max(self.training + self.calibrating, 1e-9)
+
+
+class Trainer:
+    """One run: its network, labels, optimiser and place. `epoch` trains, `end_epoch` moves the labels."""
+
+    def __init__(
+        self, recipe: Recipe, data: DataSet, parts: Parts, *, device: str = "auto", workers: int = 0
+    ):
+        if len(parts.train) < 2:
+            raise ValueError(f"training needs at least 2 images, but the split leaves {len(parts.train)}.")
+        self.recipe, self.parts, self.workers = recipe, parts, workers
+        self.seed = recipe.training.seed
+        self.accelerator = accelerator_for(recipe, device)
+        self.rank, self.world = self.accelerator.process_index, self.accelerator.num_processes
+        self.device = self.accelerator.device
+        self.state = State()
+        self.augment = AUGMENTATIONS[recipe.augment.name](**recipe.augment.options)
+        self.prepare = Clean(**recipe.prepare)
+        self.policy = labels_for(
+            recipe.labels.name, len(data.classes), self.augment.grid, **recipe.labels.options
+        ).to(self.device)
+        if self.policy.adaptive and len(parts.validation) == 0:
+            raise ValueError(
+                f"{recipe.labels.name} learns from validation images, but --split.validation is 0."
+            )
+        self.pool = Pool(self.augment.grid, recipe.calibrate.memory)
+        self.plain = model_for(recipe, data).to(self.device)
+        self.optimizer = optimizer_for(recipe, self.plain)  # not wrapped: accelerate's wrapper costs 2 %
+        self.average = averaged(self.plain, recipe.training.ema)
+        if recipe.engine.compile:
+            self.plain.compile()
+        with warnings.catch_warnings():  # older torch lacks the new name of what `accelerator_for` asks for
+            warnings.filterwarnings("ignore", "`broadcast_buffers` is deprecated", FutureWarning)
+            self.model = self.accelerator.prepare(self.plain)
+        self.per_epoch = len(self._order(0))
+        self.steps = self.per_epoch * recipe.training.epochs
+        self.recent: list[Tensor] = []
+
+    @property
+    def step(self) -> int:
+        """Steps finished."""
+        return self.state.epoch * self.per_epoch + self.state.batch
+
+    @property
+    def measured(self) -> nn.Module:
+        """The network that is measured and kept: the averaged one, if there is one."""
+        return self.plain if self.average is None else self.average.module
+
+    def epoch(self, stop: Callable[[int], bool]) -> Iterator[int]:
+        """Train to the end of the epoch, or until `stop(step)`; yields the images of each step."""
+        order, number = self._order(self.state.epoch), self.state.epoch
+        shares = [rows[self.rank :: self.world] for rows in order[self.state.batch :]]
+        draw = seed_for(self.seed, "crop", number)
+        loaded = feed.batches(self.parts.train, shares, draw=draw, workers=self.workers)
+        self.model.train()
+        for rows in order[self.state.batch :]:
+            if stop(self.step):
+                return
+            start = time.perf_counter()
+            images, labels = next(loaded)
+            self._step(images.to(self.device), labels.to(self.device), len(rows))
+            self.state.batch += 1
+            if len(self.recent) >= LOOK:
+                self.look()  # waits for an accelerator: part of the training
+            self.state.training += time.perf_counter() - start
+            yield len(rows)
+
+    def _order(self, epoch: int) -> list[Tensor]:
+        generator = generator_for(self.seed, "order", epoch)
+        size = self.recipe.training.batch_size
+        return feed.shuffled(len(self.parts.train), size, generator, self.world)
+
+    def _step(self, images: Tensor, labels: Tensor, whole: int) -> None:
+        """One step on this rank's part of a batch of `whole` images."""
+        self._reseed(seed_for(self.seed, "network", self.step, self.rank))  # for dropout and the like
+        generator = generator_for(self.seed, "augment", self.step, self.rank)
+        images = crop_and_flip(images, self.prepare.pad, self.prepare.flip, generator)
+
+        def augmented() -> View:
+            return self.augment(images, labels, self.plain, dtype=torch.float32, generator=generator)
+
+        view = augmented()
+        for group in self.optimizer.param_groups:
+            group["lr"] = self._rate(self.step)
+        with self.accelerator.autocast():
+            loss = LOSSES[self.recipe.training.loss](self.model, images, view, self.policy, augmented)
+        weight = len(images) * self.world / whole  # ranks are averaged; a larger share counts for more
+        self.optimizer.zero_grad()
+        self.accelerator.backward(loss * weight if self.world > 1 else loss)
+        self._move()
+        if self.average is not None:
+            self.average.update_parameters(self.plain)
+        self.recent.append(loss.detach() * len(images))
+        self.state.images += len(images)
+
+    def _rate(self, step: int) -> float:
+        """The learning rate of a step."""
+        part = SCHEDULES[self.recipe.schedule.name](step, self.steps, **self.recipe.schedule.options)
+        return highest_rate(self.recipe) * part
+
+    def _reseed(self, seed: int) -> None:
+        """torch.manual_seed, without the stack trace that it keeps for devices not yet in use."""
+        torch.default_generator.manual_seed(seed)
+        if self.device.type != "cpu":
+            torch.manual_seed(seed)
+
+    def _move(self) -> None:
+        """One step of the optimiser, on gradients clipped if the recipe says so."""
+        scaler, clip = self.accelerator.scaler, self.recipe.optimizer.clip
+        if scaler is not None:
+            scaler.unscale_(self.optimizer)
+        if clip is not None:
+            nn.utils.clip_grad_norm_(self.plain.parameters(), clip)
+        if scaler is None:
+            self.optimizer.step()
+        else:
+            scaler.step(self.optimizer)
+            scaler.update()
+
+    def look(self) -> None:
+        """Add up the losses of the last steps; stop if one of them, or a weight, is no number."""
+        if not self.recent:
+            return
+        losses = torch.stack(self.recent).double().cpu()
+        first = self.step - len(losses)
+        self.recent = []
+        if not losses.isfinite().all():
+            step = first + int((~losses.isfinite()).nonzero()[0]) + 1
+            raise Diverged(f"the loss is {losses[step - first - 1]:g} at step {step}. {LOWER}")
+        for loss in losses.tolist():
+            self.state.loss += loss
+        if not all(parameter.isfinite().all() for parameter in self.plain.parameters()):
+            raise Diverged(f"a weight is no longer a number after step {self.step}. {LOWER}")
+
+    @torch.no_grad()
+    def end_epoch(self) -> dict[str, Any]:
+        """Update the labels and measure the validation images; what there is to say of the epoch."""
+        start = time.perf_counter()
+        self.look()
+        self.state.training += time.perf_counter() - start
+        self._agree()
+        calibrating = self._calibrate() if self.policy.adaptive else 0.0
+        start = time.perf_counter()
+        seen = self.measure_validation()
+        validating = time.perf_counter() - start
+        loss, images = self.total(self.state.loss, self.state.images)
+        self.state.calibrating += calibrating
+        record = {
+            "epoch": self.state.epoch + 1,
+            "step": self.step,
+            "learning_rate": self._rate(self.step - 1),
+            "loss": loss / images,
+            **({"validation": seen} if seen else {}),
+            **({"confidence": spread} if (spread := self._spread()) else {}),
+            "seconds": {"calibrating": calibrating, "validating": validating},
+        }
+        self.state = replace(self.state, epoch=self.state.epoch + 1, batch=0, loss=0.0, images=0)
+        return record
+
+    def _calibrate(self) -> float:
+        """Measure the buckets on this rank's part of the validation images; move the table; the seconds."""
+        start, how, epoch = time.perf_counter(), self.recipe.calibrate, self.state.epoch
+        pooled = how.rule == "pooled"
+        seen = calibrate(
+            self.measured,
+            self.augment,
+            self.validation_batches(),
+            visits=min(how.visits, len(self.augment.grid)) if pooled else None,
+            turn=epoch,
+            bins=how.bins,
+            generator=generator_for(self.seed, "calibrate", epoch, self.rank),
+        )
+        self.policy.update(self.pool(seen, self.table()) if pooled else seen)
+        return time.perf_counter() - start
+
+    def turns_to_see_all(self) -> int:
+        """Epochs until every bucket has been visited, if the validation images are too few for one."""
+        how, buckets = self.recipe.calibrate, len(self.augment.grid)
+        if not self.policy.adaptive or how.rule == "exact":
+            return 0
+        turns = turns_to_see_all(buckets, len(self.parts.validation), min(how.visits, buckets))
+        return turns if turns > 1 else 0
+
+    def validation_batches(self) -> Iterator[feed.Batch]:
+        rows = feed.in_turn(self.parts.validation, self.recipe.calibrate.batch_size, self.rank, self.world)
+        return feed.batches(self.parts.validation, rows, workers=self.workers)
+
+    def measure_validation(self) -> dict[str, float]:
+        """Accuracy and calibration on the validation images as they are; nothing if there are none."""
+        if len(self.parts.validation) == 0:
+            return {}
+        seen = measure(self.measured, self._validation_views(), bins=self.recipe.calibrate.bins)
+        names = ("accuracy", "confidence", "ece", "debiased_ece", "nll", "brier")
+        return {"count": int(seen.count), **{name: float(getattr(seen, name)) for name in names}}
+
+    def _validation_views(self) -> Iterator[View]:
+        for images, labels in self.validation_batches():
+            images, labels = images.to(self.device), labels.to(self.device)
+            yield View(images, labels, torch.zeros_like(labels), torch.zeros(len(labels), device=self.device))
+
+    def table(self) -> Tensor | None:
+        """The label confidence per bucket, where the policy has one."""
+        return self.policy.table.detach().cpu() if isinstance(self.policy, TablePolicy) else None
+
+    def _spread(self) -> dict[str, float] | None:
+        table = self.table()
+        if table is None:
+            return None
+        return {"mean": table.mean().item(), "lowest": table.min().item(), "highest": table.max().item()}
+
+    def total(self, *values: float) -> list[float]:
+        """Each value summed over ranks."""
+        total = torch.tensor(values, dtype=torch.float64, device=self.device)
+        return list(self.accelerator.reduce(total, "sum").tolist())
+
+    def statistics(self) -> dict[str, Tensor]:
+        """What each rank keeps for itself during an epoch: running statistics, of the average too."""
+        modules = {"model": self.plain} | ({} if self.average is None else {"average": self.average})
+        return {
+            f"{part}.{name}": buffer
+            for part, module in modules.items()
+            for name, buffer in module.named_buffers()
+            if buffer.is_floating_point()
+        }
+
+    def _agree(self) -> None:
+        """Average the running statistics over ranks, so that all measure the same network."""
+        if self.world > 1:
+            for buffer in self.statistics().values():
+                dist.all_reduce(buffer)
+                buffer /= self.world
+
+
+def averaged(model: nn.Module, decay: float) -> AveragedModel | None:
+    if not decay:
+        return None
+    return AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(decay), use_buffers=True)
+
+
+def accelerator_for(recipe: Recipe, device: str) -> Accelerator:
+    AcceleratorState._reset_state()  # a run before this one may have had another precision
+    torch.backends.cudnn.deterministic = True
+    # left to itself, accelerate takes several CPU processes for one
+    on_cpu = device == "cpu" or not (torch.cuda.is_available() or torch.xpu.is_available())
+    if on_cpu and recipe.engine.precision == "bf16":
+        cpu.require_bfloat16()
+    try:
+        return Accelerator(
+            cpu=on_cpu,
+            mixed_precision=PRECISION[recipe.engine.precision],
+            # running statistics meet at the end of an epoch alone: see `Trainer._agree`
+            kwargs_handlers=[DistributedDataParallelKwargs(broadcast_buffers=False)],
+        )
+    except dist.DistError as error:
+        place = f"{os.environ.get('MASTER_ADDR')} port {os.environ.get('MASTER_PORT')}"
+        why = str(error).split("\n", 1)[0]
+        raise OSError(f"the training processes could not meet at {place}: {why}") from None
