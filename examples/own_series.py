@@ -24,7 +24,7 @@ class Noise(Augmentation):
 
     def require(self, images: Tensor) -> None:
         if images.dim() != 2:
-            raise ValueError(f"series must have shape (B, T), but {tuple(images.shape)} came.")
+            raise ValueError(f"series must have shape (B, T), got {tuple(images.shape)}.")
 
     def apply(self, images, labels, distance, model, generator) -> View:  # type: ignore[no-untyped-def]
         noise = torch.randn(images.shape, device=source_of(images.device, generator), generator=generator)

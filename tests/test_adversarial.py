@@ -128,11 +128,11 @@ def test_a_missing_model_is_named(images):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"epsilon_max": -0.1}, r"epsilon_max must be in \[0, 1\], but -0.1 came"),
-        ({"epsilon_max": 8}, r"epsilon_max must be in \[0, 1\], but 8 came"),
+        ({"epsilon_max": -0.1}, r"epsilon_max must be in \[0, 1\], got -0.1"),
+        ({"epsilon_max": 8}, r"epsilon_max must be in \[0, 1\], got 8"),
         ({"epsilon_max": math.nan}, "epsilon_max must be"),
-        ({"levels": 0}, "levels must be at least 1, but 0 came"),
-        ({"steps": 0}, "steps must be at least 1, but 0 came"),
+        ({"levels": 0}, "levels must be at least 1, got 0"),
+        ({"steps": 0}, "steps must be at least 1, got 0"),
         ({"clean_share": 1.5}, r"clean_share must be in \[0, 1\]"),
         ({"clean_share": -0.5}, r"clean_share must be in \[0, 1\]"),
     ],
@@ -143,7 +143,7 @@ def test_options_that_mean_nothing_are_refused(options, message):
 
 
 def test_buckets_that_are_not_there_are_refused(linear_model, images):
-    with pytest.raises(ValueError, match=r"bucket must be in 0..9 for 10 buckets, but 10 came"):
+    with pytest.raises(ValueError, match=r"bucket must be in 0..9 for 10 buckets, got 10"):
         Adversarial()(images, LABELS, linear_model, bucket=torch.full((500,), 10))
 
 
@@ -161,5 +161,5 @@ def test_against_the_prediction_the_labels_do_not_matter():
     random = images + 0.1 * (2 * torch.rand(images.shape) - 1)
     r = model(random).softmax(dim=1)
     assert (p * (p / q).log()).sum() > (p * (p / r).log()).sum()
-    with pytest.raises(ValueError, match=r'against must be "label" or "prediction", but .nothing. came'):
+    with pytest.raises(ValueError, match=r'against must be "label" or "prediction", got .nothing.'):
         Adversarial(against="nothing")

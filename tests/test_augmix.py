@@ -90,8 +90,8 @@ def test_bytes_and_floats_agree(colour_images):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"max_depth": 0}, r"max_depth must be in 1..1000, but 0 came"),
-        ({"levels": 0}, "levels must be at least 1, but 0 came"),
+        ({"max_depth": 0}, r"max_depth must be in 1..1000, got 0"),
+        ({"levels": 0}, "levels must be at least 1, got 0"),
         ({"chains": 0}, "chains must be at least 1"),
         ({"magnitude": 11}, r"magnitude must be in 1..10"),
         ({"operations": ["spin"]}, "operations must be different names"),

@@ -134,10 +134,10 @@ def test_sums_that_are_not_finite_are_refused_and_change_nothing():
     with pytest.raises(ValueError, match="holds nan or infinity"):
         policy.update(seen)
     assert torch.equal(policy.table, torch.ones(1))
-    with pytest.raises(TypeError, match=r"AutoLabel.update takes a Calibration, but NoneType None came"):
+    with pytest.raises(TypeError, match=r"AutoLabel.update takes a Calibration, got NoneType None"):
         policy.update(None)
 
 
 def test_no_buckets_are_refused():
-    with pytest.raises(ValueError, match="num_buckets must be at least 1, but 0 came"):
+    with pytest.raises(ValueError, match="num_buckets must be at least 1, got 0"):
         AutoLabel(2, 0, 0.1)

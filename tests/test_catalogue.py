@@ -100,7 +100,7 @@ def test_bytes_may_come_out_as_floats(augment, model):
     assert as_floats.max() <= 1
     plain = augment(images, labels, model, generator=seeded()).images
     torch.testing.assert_close(as_floats, plain.float() / (255 if plain.dtype == torch.uint8 else 1))
-    with pytest.raises(ValueError, match=r"dtype must be a floating point one, but torch.int32 came"):
+    with pytest.raises(ValueError, match=r"dtype must be a floating point one, got torch.int32"):
         augment(images, labels, model, dtype=torch.int32)
 
 

@@ -55,5 +55,5 @@ def test_attacks_and_corruptions_cut_float_error_too():
 )
 def test_the_hint_is_for_what_was_found(low, high, hint):
     images = torch.tensor([low, high]).view(2, 1, 1, 1)
-    with pytest.raises(ValueError, match=rf"must be in \[0, 1\], but values from .* came\. .*{hint}"):
+    with pytest.raises(ValueError, match=rf"must be in \[0, 1\], got values from .*\. .*{hint}"):
         require_images("images", images)

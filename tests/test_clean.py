@@ -34,5 +34,5 @@ def test_without_padding_and_flip_nothing_happens():
 
 
 def test_a_negative_pad_is_refused():
-    with pytest.raises(ValueError, match="pad must be at least 0, but -1 came"):
+    with pytest.raises(ValueError, match="pad must be at least 0, got -1"):
         Clean(pad=-1)

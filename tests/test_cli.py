@@ -39,8 +39,8 @@ def test_every_command_explains_itself(verb, capsys):
 @pytest.mark.parametrize(
     ("words", "code", "complaint"),
     [
-        (["demo", "--seeds", "0"], 1, "--seeds must be at least 1, but 0 came"),
-        (["demo", "--epochs", "x"], 1, "--epochs: epochs must be a whole number, but x came"),
+        (["demo", "--seeds", "0"], 1, "--seeds must be at least 1, got 0"),
+        (["demo", "--epochs", "x"], 1, "--epochs: epochs must be a whole number, got x"),
         (["demo", "--sed", "1"], 1, 'no option "--sed"'),
         (["dmo"], 2, 'no command "dmo". There are: demo'),
         ([], 2, "usage: auglabel"),

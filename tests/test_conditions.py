@@ -133,12 +133,12 @@ def test_a_function_that_works_in_place_spoils_nothing():
     [
         (
             "cropped",
-            r"mycorruptions:cropped must return images .* \(6, 1, 3, 3\), but a .*\(6, 1, 2, 3\) came",
+            r"mycorruptions:cropped must return images .* \(6, 1, 3, 3\), got a .*\(6, 1, 2, 3\)",
         ),
         ("bytes_", "must return images in floating point .* but a uint8 tensor"),
-        ("tuple_", "must return images .* but a tuple came"),
-        ("bright", r"must return pixels in \[0, 1\], but values from 1.* came: clamp them"),
-        ("lost", "must return pixels .* but some are nan"),
+        ("tuple_", "must return images .* got a tuple"),
+        ("bright", r"must return pixels in \[0, 1\], got values from 1.*: clamp them"),
+        ("lost", "must return pixels .* got nan"),
     ],
 )
 def test_what_a_function_must_not_return_is_named(name, sentence):
@@ -151,7 +151,7 @@ def test_what_a_function_must_not_return_is_named(name, sentence):
     ("name", "sentence"),
     [
         ("mycorruptions:darkr", r'--on mycorruptions:darkr: .* has no "darkr"\. Did you mean "darker"\?'),
-        ("mycorruptions:three", "--on mycorruptions:three: .* must be a function or a class, but int 3 came"),
+        ("mycorruptions:three", "--on mycorruptions:three: .* must be a function or a class, got int 3"),
         ("mycorruptions:two", r"is called with \(images, severity, generator\), but: too many positional"),
         ("nowhere:f", '--on nowhere:f: there is no module "nowhere"'),
         ("torn:f", r"--on torn:f: SyntaxError: .*torn\.py, line 1"),
@@ -184,7 +184,7 @@ def test_a_name_given_twice_is_measured_once():
     ("options", "sentence"),
     [
         ({"epsilon": -0.1}, r"epsilon must be in \[0, 1\]"),
-        ({"epsilon": 8}, r"epsilon must be in \[0, 1\], but 8 came"),
+        ({"epsilon": 8}, r"epsilon must be in \[0, 1\], got 8"),
         ({"epsilon": math.nan}, "epsilon must be"),
         ({"steps": 0}, "steps must be at least 1"),
         ({"restarts": 0}, "restarts must be at least 1"),

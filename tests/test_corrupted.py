@@ -205,7 +205,7 @@ def test_a_type_that_the_copies_lack_is_an_error_before_anything_is_measured(run
     [
         (["--on", "fogg"], 'Did you mean "fog"?'),
         (["--on", "corrupted", "--suite", "standart"], 'Did you mean "standard"?'),
-        (["--on", "corrupted", "--severities", "1,6"], "--severities must be in 1..5, but 6 came"),
+        (["--on", "corrupted", "--severities", "1,6"], "--severities must be in 1..5, got 6"),
         (["--on", "corrupted", "--severities", "1,1"], "some of 1..5 once each"),
         (["--on", "corrupted", "--parameters", "mnist"], "--parameters"),
         (["--on", "frost", "--frost", "nowhere"], "nowhere should be the directory of the frost photographs"),

@@ -236,19 +236,19 @@ def test_a_truncated_archive_is_named(tmp_path):
 @pytest.mark.parametrize(
     ("batch", "sentence"),
     [
-        ({"data": rows(2, 0), "labels": [0, 10]}, r"labels must be in 0\.\.9, but 10 came"),
-        ({"data": rows(2, 0), "labels": [0, -1]}, r"labels must be in 0\.\.9, but -1 came"),
+        ({"data": rows(2, 0), "labels": [0, 10]}, r"labels must be in 0\.\.9, got 10"),
+        ({"data": rows(2, 0), "labels": [0, -1]}, r"labels must be in 0\.\.9, got -1"),
         ({"data": rows(2, 0), "labels": [0]}, "it has 2 images but 1 labels"),
         ({"data": rows(2, 0), "labels": "ab"}, "the labels must be a list of whole numbers"),
         (
             {"data": rows(2, 0)[:, :100], "labels": [0, 1]},
             r"expected uint8 images of shape \(N, 3072\), but uint8 \(2, 100",
         ),
-        ({"data": [1, 2], "labels": [0, 1]}, r"expected uint8 images of shape \(N, 3072\), but list came"),
+        ({"data": [1, 2], "labels": [0, 1]}, r"expected uint8 images of shape \(N, 3072\), got list"),
         ({"data": rows(2, 0)}, 'it lacks "data" or "labels"'),
         ({"data": rows(0, 0), "labels": []}, "it holds no images"),
         ({"data": rows(1, 0), "labels": [2**70]}, "the labels must be a list of whole numbers"),
-        ([1, 2], "expected a dict, but list came"),
+        ([1, 2], "expected a dict, got list"),
     ],
 )
 def test_a_batch_of_another_shape_is_named(tmp_path, batch, sentence):
@@ -300,7 +300,7 @@ def test_image_folders_and_tars_get_the_official_labels(tmp_path):
     ("pictures", "sentence"),
     [
         ({"train/cow/x.png": png(1), "train/cat/x.png": png(2)}, "is not CIFAR-10, which has no class cow"),
-        ({"train/dog/x.png": png(1, 8), "train/cat/x.png": png(2, 8)}, "32 x 32, but 3 of 8 x 8 came"),
+        ({"train/dog/x.png": png(1, 8), "train/cat/x.png": png(2, 8)}, "32 x 32, got 3 of 8 x 8"),
     ],
 )
 def test_other_images_are_not_taken_for_cifar(tmp_path, pictures, sentence):

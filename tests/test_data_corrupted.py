@@ -226,7 +226,7 @@ def test_a_type_or_severity_that_is_not_there_is_named(tmp_path, make):
         copies.source("fogg", 1)
     with pytest.raises(ValueError, match=known):
         copies.origin(["fog", "fogg"])
-    with pytest.raises(ValueError, match=r"severity must be in 1\.\.5, but 6 came"):
+    with pytest.raises(ValueError, match=r"severity must be in 1\.\.5, got 6"):
         copies.source("fog", 6)
 
 
@@ -253,17 +253,17 @@ def saved(array: np.ndarray):
         (
             "fog",
             saved(np.zeros((30, 16, 16, 3))),
-            r"must hold uint8 images .* float64 of \(30, 16, 16, 3\) came",
+            r"must hold uint8 images .* float64 of \(30, 16, 16, 3\)",
         ),
         (
             "fog",
             saved(pixels((30, 3, 16, 16), 0)),
-            r"with 1 or 3 channels, .* uint8 of \(30, 3, 16, 16\) came",
+            r"with 1 or 3 channels, .* uint8 of \(30, 3, 16, 16\)",
         ),
-        ("fog", saved(pixels((30, 768), 0)), r"or \(N, H, W\), but uint8 of \(30, 768\) came"),
-        ("fog", saved(pixels((0, 16, 16, 3), 0)), r"but uint8 of \(0, 16, 16, 3\) came"),
-        ("fog", saved(pixels((29, 16, 16, 3), 0)), "but 29 images came, which is no multiple of 5"),
-        ("fog", saved(pixels((35, 16, 16, 3), 0)), "must have 7 labels, or that five times, .* but 30 came"),
+        ("fog", saved(pixels((30, 768), 0)), r"or \(N, H, W\), got uint8 of \(30, 768\)"),
+        ("fog", saved(pixels((0, 16, 16, 3), 0)), r"got uint8 of \(0, 16, 16, 3\)"),
+        ("fog", saved(pixels((29, 16, 16, 3), 0)), "got 29 images, which is no multiple of 5"),
+        ("fog", saved(pixels((35, 16, 16, 3), 0)), "must have 7 labels, or that five times, .* got 30"),
         ("fog", saved(np.array([Harmful()])), "pickles could run code and are not read"),
         ("fog", lambda path: path.write_bytes(pickle.dumps(Harmful())), "could run code and are not read"),
         ("fog", lambda path: path.write_bytes(b""), "is cut short or damaged and cannot be read"),
@@ -277,12 +277,12 @@ def saved(array: np.ndarray):
         (
             "labels",
             saved(np.zeros(30)),
-            r"must hold whole numbers of shape \(N,\), but float64 of \(30,\) came",
+            r"must hold whole numbers of shape \(N,\), got float64 of \(30,\)",
         ),
-        ("labels", saved(np.zeros((30, 1), int)), r"int64 of \(30, 1\) came"),
-        ("labels", saved(np.full(30, -1)), "must hold classes, 0 or more, but -1 came"),
+        ("labels", saved(np.zeros((30, 1), int)), r"int64 of \(30, 1\)"),
+        ("labels", saved(np.full(30, -1)), "must hold classes, 0 or more, got -1"),
         ("labels", saved(np.arange(30)), "must be the same for every severity, but they differ"),
-        ("labels", saved(np.arange(5)), "must have 6 labels, or that five times, .* but 5 came"),
+        ("labels", saved(np.arange(5)), "must have 6 labels, or that five times, .* got 5"),
         ("labels", saved(np.array([Harmful()])), "pickles could run code"),
         ("labels", os.remove, r"lacks labels\.npy"),
     ],

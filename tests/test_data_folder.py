@@ -579,7 +579,7 @@ def test_an_empty_class_folder_is_noted(tree):
         ({"train_crop": "random_resized"}, r"needs a size to crop to: give --data\.size"),
         ({"resize": 8}, "resize needs a size to crop to"),
         ({"size": 0}, "size must be at least 1"),
-        ({"size": 8, "resize": 7}, "resize must be at least 8, but 7 came"),
+        ({"size": 8, "resize": 7}, "resize must be at least 8, got 7"),
         ({"memory_gb": -1}, "memory_gb must be"),
     ],
 )

@@ -76,7 +76,7 @@ def test_a_single_split_is_for_training_and_words_are_sorted_into_classes(tmp_pa
 
 def test_what_does_not_fit_is_named(tmp_path):
     path = saved(tmp_path / "d", train=table([1, 0, 1]), test=table([-1, -1]))
-    with pytest.raises(ValueError, match=r"must hold a class for every image, but -1 came"):
+    with pytest.raises(ValueError, match=r"must hold a class for every image, got -1"):
         huggingface(path)
     with pytest.raises(ValueError, match=r"has no split dev: it has train, test"):
         huggingface(path, test_split="dev")

@@ -59,16 +59,16 @@ def test_medmnist_validation_images_join_the_training_images(tmp_path):
         ({"pixels": [1], "y": [2]}, "lacks train_images and train_labels or .* it holds pixels, y"),
         ({"x_train": pictures(2, 4, 4), "y_train": [0, 1], "x_test": pictures(2, 4, 4)}, "lacks y_test"),
         ({"images": pictures(2, 4, 4), "labels": [0, 1, 1]}, "images has 2 rows, but labels has 3"),
-        ({"images": np.zeros((2, 4, 4)), "labels": [0, 1]}, r"uint8 in 0\.\.255, but float64 came.*\* 255"),
-        ({"images": pictures(2, 4, 4, 4), "labels": [0, 1]}, r"1 or 3 channels.* but \(2, 4, 4, 4\) came"),
+        ({"images": np.zeros((2, 4, 4)), "labels": [0, 1]}, r"uint8 in 0\.\.255, got float64.*\* 255"),
+        ({"images": pictures(2, 4, 4, 4), "labels": [0, 1]}, r"1 or 3 channels.* got \(2, 4, 4, 4\)"),
         ({"images": pictures(2, 3, 4, 3), "labels": [0, 1]}, r"1 or 3 channels, either second or last"),
-        ({"images": pictures(2, 4), "labels": [0, 1]}, r"must have shape .* but \(2, 4\) came"),
+        ({"images": pictures(2, 4), "labels": [0, 1]}, r"must have shape .* got \(2, 4\)"),
         ({"images": pictures(2, 4, 4), "labels": [0.0, 1.0]}, "labels must be whole numbers"),
         (
             {"images": pictures(2, 4, 4), "labels": [[0, 1], [1, 0]]},
             r"labels must be whole numbers.*\(2, 2\)",
         ),
-        ({"images": pictures(2, 4, 4), "labels": [0, -1]}, "labels must be 0 or more.* but -1 came"),
+        ({"images": pictures(2, 4, 4), "labels": [0, -1]}, "labels must be 0 or more.* got -1"),
         ({"images": pictures(2, 4, 4), "labels": [0, 0]}, "one class only"),
         ({"images": pictures(0, 4, 4), "labels": np.zeros(0, int)}, "images is empty"),
         ({"images": np.array([{}, {}], dtype=object), "labels": [0, 1]}, "holds pickled objects"),
@@ -119,7 +119,7 @@ def test_a_single_array_and_a_missing_file_are_told_apart(tmp_path):
 def test_one_wrong_label_does_not_make_millions_of_classes(tmp_path):
     images, labels = np.zeros((2, 4, 4), np.uint8), np.array([0, 2**24])
     np.savez(tmp_path / "a.npz", images=images, labels=labels)
-    with pytest.raises(ValueError, match=r"at most 1,048,576 of them, but 16777216 came\.$"):
+    with pytest.raises(ValueError, match=r"at most 1,048,576 of them, got 16777216\.$"):
         npz(tmp_path / "a.npz")
 
 

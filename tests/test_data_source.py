@@ -28,7 +28,7 @@ def test_a_subset_of_a_subset_finds_its_images_and_labels():
 
 
 def test_a_row_that_is_not_there_is_refused():
-    with pytest.raises(ValueError, match=r"rows must be in 0\.\.3 for 4 images, but 4 came"):
+    with pytest.raises(ValueError, match=r"rows must be in 0\.\.3 for 4 images, got 4"):
         Subset(source(), torch.tensor([4]))
 
 

@@ -69,19 +69,19 @@ def test_kinds_have_names_and_levels_may_come_as_a_list():
     assert DistanceGrid((2, 1), ("rotate", "equalize")).kinds == ("rotate", "equalize")
     with pytest.raises(ValueError, match="a name of its own for each of 2 kinds"):
         DistanceGrid((2, 1), ("rotate", "rotate"))
-    with pytest.raises(ValueError, match=r"levels of each kind, such as \(10, 10, 1\), but int 10 came"):
+    with pytest.raises(ValueError, match=r"levels of each kind, such as \(10, 10, 1\), got int 10"):
         DistanceGrid(10)
 
 
 def test_bucket_kind_and_strength_out_of_range_are_refused():
     grid = DistanceGrid((2, 1))
-    with pytest.raises(ValueError, match=r"bucket must be in 0..2 for 3 buckets, but 3 came"):
+    with pytest.raises(ValueError, match=r"bucket must be in 0..2 for 3 buckets, got 3"):
         grid.draw_in(torch.tensor([0, 3]))
-    with pytest.raises(ValueError, match=r"bucket must be in 0..2 for 3 buckets, but -1 came"):
+    with pytest.raises(ValueError, match=r"bucket must be in 0..2 for 3 buckets, got -1"):
         grid.draw_in(torch.tensor([-1]))
-    with pytest.raises(ValueError, match=r"kind must be in 0..1 for 2 kinds, but 2 came"):
+    with pytest.raises(ValueError, match=r"kind must be in 0..1 for 2 kinds, got 2"):
         grid.locate(torch.tensor([2]), torch.tensor([0.5]))
-    with pytest.raises(ValueError, match=r"strength must be in \[0, 1\], but 1.5 came"):
+    with pytest.raises(ValueError, match=r"strength must be in \[0, 1\], got 1.5"):
         grid.locate(torch.tensor([0]), torch.tensor([1.5]))
     with pytest.raises(TypeError, match=r"bucket must be an int64 tensor"):
         grid.draw_in(torch.tensor([0.0]))

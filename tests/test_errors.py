@@ -352,7 +352,7 @@ TABLES = "run/tables.jsonl"
 
 # What is done first, what is called, and the whole sentence; `...` stands for more of it.
 TABLE = [
-    (None, ["demo", "--seeds=0"], "--seeds must be at least 1, but 0 came."),
+    (None, ["demo", "--seeds=0"], "--seeds must be at least 1, got 0."),
     (None, ["list", "recipe"], 'there is no list "recipe". There are: recipes, data, ... "recipes"?'),
     (None, ["inspect", "run", "--size=3"], 'there is no option "--size"; --help lists them.'),
     (
@@ -387,7 +387,7 @@ TABLE = [
     ),
     (comes_upon(load_altair, "altair"), ["demo"], "charts need altair: pip install 'auglabel[report]'."),
     # recipes
-    (None, [*TRAIN, "--epochs=many"], "--epochs: epochs must be a whole number, but many came."),
+    (None, [*TRAIN, "--epochs=many"], "--epochs: epochs must be a whole number, got many."),
     (None, [*TRAIN, "--data=npz"], "--data: data needs path: --data.path VALUE."),
     (None, [*TRAIN, "--epoch=1"], '--epoch: there is no option "epoch". Did you mean "epochs"?'),
     (
@@ -431,7 +431,7 @@ TABLE = [
     (
         wrong_table,
         [*TRAIN, "--labels=table", "--labels.path=table.json"],
-        "table.json: every confidence must be a number in [0, 1], but int 7 came.",
+        "table.json: every confidence must be a number in [0, 1], got int 7.",
     ),
     (
         lambda monkeypatch: Path("mine.yaml").write_bytes(b"\xff"),
@@ -471,7 +471,7 @@ TABLE = [
         binary_cifar,
         CIFAR,
         "cifar-10-batches-bin/data_batch_1.bin is cut short or not CIFAR-10: expected a multiple of 3073 "
-        "bytes, but 100 came.",
+        "bytes, got 100.",
     ),
     (
         other_download,
@@ -560,13 +560,13 @@ TABLE = [
     (
         ten_classes,
         [*CIFAR, "--data.root=pictures"],
-        "pictures is not CIFAR-10, whose images have 3 channels of 32 x 32, but 1 of 20 x 20 came.",
+        "pictures is not CIFAR-10, whose images have 3 channels of 32 x 32, got 1 of 20 x 20.",
     ),
     # corruptions
     (
         arrays(images=np.zeros((60, 8, 8), np.uint8)),
         ["corrupt", "npz", "copies", "--data.path=set.npz", "--workers=1"],
-        "corrupt needs pictures of at least 16 x 16 pixels, but 8 x 8 came.",
+        "corrupt needs pictures of at least 16 x 16 pixels, got 8 x 8.",
     ),
     (
         lambda monkeypatch: Path("ice").mkdir(),
@@ -594,7 +594,7 @@ TABLE = [
     (
         None,
         ["train", "embedded", *SMALL, "--model=wide_resnet", "--model.depth=11", *NOWHERE],
-        "wide_resnet could not be built: depth must be 6n + 4, such as 10, 16, 22, 28 or 40, but 11 came.",
+        "wide_resnet could not be built: depth must be 6n + 4, such as 10, 16, 22, 28 or 40, got 11.",
     ),
     (
         None,
@@ -651,14 +651,14 @@ TABLE = [
         facts_that_are_none,
         RESUME,
         "run has no checkpoint that can be read: run/checkpoints/step-00000002.safetensors is not a "
-        "checkpoint: its facts must be an object, but list [] came.",
+        "checkpoint: its facts must be an object, got list [].",
     ),
     (
         split_of_others,
         RESUME,
         "run/split.safetensors is not a run's split: it must hold train, validation, test.",
     ),
-    (text("run/run.json", "[]"), RESUME, "run/run.json is not what a run was begun with: list [] came."),
+    (text("run/run.json", "[]"), RESUME, "run/run.json is not what a run was begun with: got list []."),
     (
         empty_row,
         ["report", "run"],
@@ -753,7 +753,7 @@ TABLE = [
         "results/cpu/runs/...json is damaged: a measurement in it lacks rows or columns. Remove it, and it "
         "is made again.",
     ),
-    (comes_upon(lambda: Crew(engine="steam")), ["demo"], "engine must be local or ray, but 'steam' came."),
+    (comes_upon(lambda: Crew(engine="steam")), ["demo"], "engine must be local or ray, got 'steam'."),
     (
         None,
         ["sweep", *TINY, "--search=labels.start_table=1..2", "--trials=2"],
@@ -768,12 +768,12 @@ TABLE = [
     (
         text(TABLES, '{"epoch": 1, "confidence": 3}\n\n'),
         ["inspect", "run"],
-        'run/tables.jsonl, line 1: "confidence" must hold a list of numbers per kind, but int 3 came.',
+        'run/tables.jsonl, line 1: "confidence" must hold a list of numbers per kind, got int 3.',
     ),
     (
         text(TABLES, '{"epoch": 1, "confidence": {"a": [2]}}\n\n'),
         ["inspect", "run"],
-        "run/tables.jsonl, line 1: every confidence must be a number in [0, 1], but int 2 came.",
+        "run/tables.jsonl, line 1: every confidence must be a number in [0, 1], got int 2.",
     ),
     (
         gone(TABLES),
@@ -789,7 +789,7 @@ TABLE = [
     (
         text(TABLES, json.dumps({"epoch": 1, "confidence": {str(n): [1] for n in range(1001)}}) + "\n"),
         ["inspect", "run"],
-        "run/tables.jsonl, line 1: a table has at most 1,000 kinds and 20,000 buckets, but more came.",
+        "run/tables.jsonl, line 1: a table has at most 1,000 kinds and 20,000 buckets, got more.",
     ),
     (
         None,

@@ -426,7 +426,7 @@ def test_what_cannot_be_measured_is_one_sentence():
     nothing = InMemory(torch.zeros(0, 1, 28, 28).byte(), torch.zeros(0).long())
     with pytest.raises(ValueError, match="there are no test images"):
         evaluate(nearest_mean(), nothing, validation, [CLEAN])
-    with pytest.raises(ValueError, match="images must be at least 1, but 0 came"):
+    with pytest.raises(ValueError, match="images must be at least 1, got 0"):
         evaluate(nearest_mean(), test, validation, [CLEAN], images=0)
     diverged = nearest_mean(math.nan)
     with pytest.raises(ValueError, match=r"500 of 500 rows hold nan or infinity\. The model has diverged"):

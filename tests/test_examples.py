@@ -29,7 +29,7 @@ def test_series_with_noise_learn_labels_and_are_less_over_confident_where_it_is_
 
 def test_series_of_another_shape_are_refused():
     noise = runpy.run_path(str(EXAMPLES / "own_series.py"))["Noise"]()
-    with pytest.raises(ValueError, match=r"series must have shape \(B, T\), but \(2, 3, 4\) came"):
+    with pytest.raises(ValueError, match=r"series must have shape \(B, T\), got \(2, 3, 4\)"):
         noise(torch.zeros(2, 3, 4), torch.tensor([0, 1]))
 
 

@@ -136,7 +136,7 @@ def test_each_rank_attacks_on_its_own(name):
 
 def test_names_options_and_values_that_mean_nothing_are_refused():
     images, labels = unseen(2)
-    with pytest.raises(ValueError, match=r'name must be one of pgd, fgsm, .*, but "cw" came'):
+    with pytest.raises(ValueError, match=r'name must be one of pgd, fgsm, .*, got "cw"'):
         foolbox_attack(trained(), images, labels, 0.1, "cw")
     with pytest.raises(TypeError, match=r"pgd does not take these options.*stride.*See foolbox's Linf"):
         foolbox_attack(trained(), images, labels, 0.1, "pgd", stride=1)

@@ -74,12 +74,12 @@ def test_an_epoch_told_again_replaces_itself_and_those_after(tmp_path):
     ("line", "sentence"),
     [
         ('{"epoch": 2,', "it is not JSON."),
-        ("[1, 2]", "an object was expected, but list [1, 2] came."),
+        ("[1, 2]", "an object was expected, got list [1, 2]."),
         ('{"epoch": 2, "confidence": {"rotate": [1, 1]}, "crc32": "0"}', "its checksum does not fit"),
         ('{"epoch": "2", "confidence": {"rotate": [1, 1]}}', 'a whole number as "epoch" was expected'),
         ('{"epoch": 2, "confidence": [1, 1]}', '"confidence" must hold a list of numbers per kind'),
-        ('{"epoch": 2, "confidence": {"rotate": [1, 1.5]}}', "in [0, 1], but float 1.5 came."),
-        ('{"epoch": 2, "confidence": {"rotate": [1, NaN]}}', "in [0, 1], but float nan came."),
+        ('{"epoch": 2, "confidence": {"rotate": [1, 1.5]}}', "in [0, 1], got float 1.5."),
+        ('{"epoch": 2, "confidence": {"rotate": [1, NaN]}}', "in [0, 1], got float nan."),
         ('{"epoch": 2, "confidence": {"rotate": [1, 1, 1]}}', "{'rotate': 3} after {'rotate': 2}."),
     ],
 )
@@ -126,9 +126,7 @@ def test_the_heat_map_has_a_row_per_kind_and_a_cell_per_level():
 
 
 def test_the_heat_map_refuses_a_table_of_another_length():
-    with pytest.raises(
-        ValueError, match=r"2 kinds with 4 levels in all need as many confidences, but 3 came"
-    ):
+    with pytest.raises(ValueError, match=r"2 kinds with 4 levels in all need as many confidences, got 3"):
         heat_map(("rotate", "equalize"), (3, 1), [1.0, 1.0, 1.0], "title")
 
 

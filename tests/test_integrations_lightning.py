@@ -215,7 +215,7 @@ def test_mistakes_get_a_sentence(tmp_path):
     with pytest.raises(ValueError, match="one validation loader, but there are 2"):
         trainer_for(tmp_path, callback(loader=[validation, validation])).fit(Classifier(), train)
     tuples = DataLoader(train.dataset, 50, collate_fn=lambda some: tuple(torch.stack(c) for c in zip(*some)))  # noqa: B905
-    with pytest.raises(TypeError, match="must be a list or a dictionary, but a tuple came"):
+    with pytest.raises(TypeError, match="must be a list or a dictionary, got a tuple"):
         trainer_for(tmp_path, callback()).fit(Classifier(), tuples, validation)
     with pytest.raises(ValueError, match=r"images and labels at keys \('image', 'label'\)"):
         trainer_for(tmp_path, callback(keys=("image", "label"))).fit(Classifier(), train, validation)

@@ -129,9 +129,9 @@ def test_mistakes_get_a_sentence():
             return image
 
     images, labels = batch(2)
-    with pytest.raises(TypeError, match=r"Transforms takes names with functions, but list \[\] came"):
+    with pytest.raises(TypeError, match=r"Transforms takes names with functions, got list \[\]"):
         Transforms([])
-    with pytest.raises(TypeError, match='"blur" must be a function, but int 3 came'):
+    with pytest.raises(TypeError, match='"blur" must be a function, got int 3'):
         Transforms({"blur": 3})
     with pytest.raises(ValueError, match="levels must be for blur, but are for blurr"):
         Transforms({"blur": noisy}, levels={"blurr": 3})
@@ -139,7 +139,7 @@ def test_mistakes_get_a_sentence():
         Transforms({"crop": lambda image, strength: image[:, 1:]})(images, labels)
     with pytest.raises(ValueError, match=r"applied with probability 0.5.*pass p=1"):
         TorchvisionTransforms({"some": lambda strength: Sometimes()})(images, labels)
-    with pytest.raises(TypeError, match='"none" must build a transform, but NoneType None came'):
+    with pytest.raises(TypeError, match='"none" must build a transform, got NoneType None'):
         TorchvisionTransforms({"none": lambda strength: None})(images, labels)
 
 

@@ -120,7 +120,7 @@ def test_a_users_policy_needs_confidence_alone():
 
 @pytest.mark.parametrize("classes", [1, 0, -3])
 def test_fewer_than_two_classes_are_refused(classes):
-    with pytest.raises(ValueError, match=rf"num_classes must be at least 2, but {classes} came"):
+    with pytest.raises(ValueError, match=rf"num_classes must be at least 2, got {classes}"):
         OneHot(classes)
 
 
@@ -134,7 +134,7 @@ def test_rho_outside_the_unit_interval_is_refused(rho):
 def test_tables_that_hold_no_confidences_are_refused(table):
     with pytest.raises((ValueError, TypeError), match="table must"):
         TablePolicy(3, table)
-    with pytest.raises(TypeError, match="table must hold one number per bucket, but str 'abc' came"):
+    with pytest.raises(TypeError, match="table must hold one number per bucket, got str 'abc'"):
         TablePolicy(3, "abc")
 
 
@@ -151,11 +151,11 @@ def test_numbers_of_numpy_are_numbers():
 
 
 def test_labels_partners_and_buckets_out_of_range_are_refused():
-    with pytest.raises(ValueError, match=r"view.labels must be in 0..2 for 3 classes, but 3 came"):
+    with pytest.raises(ValueError, match=r"view.labels must be in 0..2 for 3 classes, got 3"):
         OneHot(3)(view([3]))
-    with pytest.raises(ValueError, match=r"view.labels must be in 0..2 for 3 classes, but -1 came"):
+    with pytest.raises(ValueError, match=r"view.labels must be in 0..2 for 3 classes, got -1"):
         OneHot(3)(view([-1]))
-    with pytest.raises(ValueError, match=r"view.bucket must be in 0..1 for 2 buckets, but 2 came"):
+    with pytest.raises(ValueError, match=r"view.bucket must be in 0..1 for 2 buckets, got 2"):
         FixedTable(3, [1, 1])(view([0], bucket=[2]))
     mixed = view([0], partner=torch.tensor([5]), share=torch.tensor([0.1]))
     with pytest.raises(ValueError, match=r"view.partner must be in 0..2"):

@@ -41,7 +41,7 @@ def test_jensen_shannon_is_zero_for_equal_views_and_at_most_log_two_for_two():
 
 
 def test_one_view_has_nothing_to_be_compared_with():
-    with pytest.raises(ValueError, match="at least 2 views, but 1 came"):
+    with pytest.raises(ValueError, match="at least 2 views, got 1"):
         jensen_shannon(torch.zeros(2, 2))
 
 

@@ -115,7 +115,7 @@ def test_a_range_of_ones_own_goes_evenly_from_magnitude_0_to_10(colour_images):
         ({"equalize": (0, 1)}, 'there is no operation with a magnitude "equalize"'),
         ({"rotate": (0, 1, 2)}, r"magnitudes.rotate must be two numbers, at 0 and at 10, got \(0, 1, 2\)."),
         ({"rotate": 60}, "magnitudes.rotate must be two numbers, at 0 and at 10, got 60."),
-        ({"rotate": (0, 181)}, r"magnitudes.rotate must be in \[0, 180\], but 181 came."),
+        ({"rotate": (0, 181)}, r"magnitudes.rotate must be in \[0, 180\], got 181."),
     ],
 )
 def test_what_is_no_set_and_no_range_is_refused(asked, sentence):

@@ -132,13 +132,13 @@ def test_a_model_that_returns_nan_is_refused_and_the_table_stays(linear_model, b
 
 
 def test_a_turn_must_be_a_whole_number(linear_model, batches):
-    with pytest.raises(TypeError, match=r"turn must be a whole number, but float 1.5 came"):
+    with pytest.raises(TypeError, match=r"turn must be a whole number, got float 1.5"):
         calibrate(linear_model, RandAug(), batches, turn=1.5)
 
 
 @pytest.mark.parametrize("visits", [0, 83])
 def test_visits_beyond_the_buckets_are_refused(linear_model, batches, visits):
-    with pytest.raises(ValueError, match=rf"visits must be in 1..82, but {visits} came"):
+    with pytest.raises(ValueError, match=rf"visits must be in 1..82, got {visits}"):
         calibrate(linear_model, RandAug(), batches, visits=visits)
 
 

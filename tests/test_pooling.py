@@ -250,7 +250,7 @@ def test_a_memory_that_never_forgets_is_refused(memory):
 
 def test_what_is_no_calibration_of_the_grid_is_refused_and_changes_nothing():
     pool = Pool(DistanceGrid((2,)))
-    with pytest.raises(TypeError, match="Pool takes a Calibration, but NoneType None came"):
+    with pytest.raises(TypeError, match="Pool takes a Calibration, got NoneType None"):
         pool(None)
     with pytest.raises(ValueError, match="there are 2 buckets, but the Calibration has 3 groups"):
         pool(Calibration(3))
@@ -260,6 +260,6 @@ def test_what_is_no_calibration_of_the_grid_is_refused_and_changes_nothing():
     right = seen_in([(5, 4.0, 3), (5, 4.0, 3)])
     with pytest.raises(ValueError, match="the grid has 2 buckets, but the table has 3"):
         pool(right, torch.ones(3))
-    with pytest.raises(ValueError, match=r"table must be in \[0, 1\], but 2 came"):
+    with pytest.raises(ValueError, match=r"table must be in \[0, 1\], got 2"):
         pool(right, torch.tensor([1.0, 2.0]))
     assert not pool.sums.any()

@@ -220,10 +220,10 @@ def test_the_same_seed_gives_the_same_sheet_and_another_another(some):
     ("change", "sentence"),
     [
         ({"table": torch.ones(3)}, r"the grid has 82 buckets, but the table has 3\."),
-        ({"table": torch.full((82,), 1.5)}, r"table must be in \[0, 1\], but 1\.5 came\."),
+        ({"table": torch.full((82,), 1.5)}, r"table must be in \[0, 1\], got 1\.5\."),
         ({"images": torch.zeros(10, 2, 28, 28)}, r"takes images of 1 or 3 channels"),
         ({"images": torch.zeros(0, 3, 28, 28), "labels": torch.zeros(0).long()}, r"takes images of 1 or 3"),
-        ({"classes": CLASSES[:9]}, r"labels must be in 0\.\.8 for 9 classes, but 9 came\."),
+        ({"classes": CLASSES[:9]}, r"labels must be in 0\.\.8 for 9 classes, got 9\."),
         ({"labels": torch.arange(9)}, r"equal length"),
         ({"tile": 4}, r"tile must be at least 16"),
     ],

@@ -156,7 +156,7 @@ def test_several_operations_share_one_magnitude(colour_images):
 
 
 def test_color_needs_one_or_three_channels():
-    with pytest.raises(ValueError, match="color takes images of 1 or 3 channels, but 2 came"):
+    with pytest.raises(ValueError, match="color takes images of 1 or 3 channels, got 2"):
         RandAug(operations=["color"])(torch.rand(2, 2, 4, 4), torch.zeros(2).long())
     assert "color" not in ops.WITHOUT_COLOR
     assert len(RandAug(operations=ops.WITHOUT_COLOR).grid) == 72
@@ -174,7 +174,7 @@ LABELS = torch.zeros(2, dtype=torch.int64)
     ("images", "message"),
     [
         (torch.full((2, 3, 4, 4), math.nan), "some values are nan"),
-        (torch.full((2, 3, 4, 4), 1.5), r"in \[0, 1\], but values from 1.5 to 1.5 came"),
+        (torch.full((2, 3, 4, 4), 1.5), r"in \[0, 1\], got values from 1.5 to 1.5"),
         (torch.zeros(2, 3, 4, 4) - 0.1, "in the model's first layer"),
         (torch.zeros(3, 4, 4), r"shape \(B, C, H, W\)"),
         (torch.zeros(3, 3, 4, 4), "equal length.*images 3, labels 2"),
@@ -191,7 +191,7 @@ def test_wrong_dtypes_and_buckets_are_refused():
         RandAug()(images.long(), LABELS)
     with pytest.raises(TypeError, match="images must be a tensor"):
         RandAug()([1], LABELS)
-    with pytest.raises(ValueError, match=r"bucket must be in 0..81 for 82 buckets, but 82 came"):
+    with pytest.raises(ValueError, match=r"bucket must be in 0..81 for 82 buckets, got 82"):
         RandAug()(images, LABELS, bucket=torch.tensor([0, 82]))
     with pytest.raises(ValueError, match=r"equal length.*images 2, bucket 1"):
         RandAug()(images, LABELS, bucket=torch.tensor([0]))
@@ -200,7 +200,7 @@ def test_wrong_dtypes_and_buckets_are_refused():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"m_max": 0}, r"m_max must be in 1..10, but 0 came"),
+        ({"m_max": 0}, r"m_max must be in 1..10, got 0"),
         ({"m_max": 11}, r"m_max must be in 1..10"),
         ({"operations": ["spin"]}, r"operations must be different names out of rotate"),
         ({"operations": []}, "operations must be"),

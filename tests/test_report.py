@@ -383,10 +383,10 @@ def test_a_run_that_cannot_be_read_gets_one_sentence_and_no_page(tmp_path, capsy
     ("words", "sentence"),
     [
         ([], "which runs? They come first"),
-        (["RUN", "--out", "folder.html"], "--out must be an .html file, but folder.html came."),
+        (["RUN", "--out", "folder.html"], "--out must be an .html file, got folder.html."),
         (["RUN", "--pdf"], "--pdf must be a folder for the figures"),
-        (["RUN", "--pdf", "RUN/run.json"], "--pdf must be a folder for the figures, but RUN/run.json came."),
-        (["RUN", "--out", "page.pdf"], "--out must be an .html file, but page.pdf came."),
+        (["RUN", "--pdf", "RUN/run.json"], "--pdf must be a folder for the figures, got RUN/run.json."),
+        (["RUN", "--out", "page.pdf"], "--out must be an .html file, got page.pdf."),
         (["RUN", "RUN/../copy"], "are the same run, with the same seed."),
         (["RUN", "--epochs", "1"], 'a report has no option "epochs"'),
     ],

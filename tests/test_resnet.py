@@ -114,7 +114,7 @@ def test_bytes_are_255ths_and_one_channel_is_enough():
 
 
 def test_another_depth_is_refused_in_one_sentence():
-    with pytest.raises(ValueError, match=r"^depth must be 18 or 50, but 34 came\.$"):
+    with pytest.raises(ValueError, match=r"^depth must be 18 or 50, got 34\.$"):
         ResNet(10, depth=34)
 
 

@@ -214,8 +214,8 @@ def test_few_images_are_allowed_more_noise():
         ({"restarts": 0}, "restarts must be at least 1"),
         ({"batch": 0}, "batch must be at least 1"),
         ({"images": torch.full((2, 1, 4, 4), 2.0)}, r"in \[0, 1\]"),
-        ({"images": torch.empty(0, 1, 4, 4), "labels": torch.empty(0).long()}, "needs images, but none came"),
-        ({"labels": torch.tensor([0, 2])}, r"labels must be in 0..1 for 2 classes, but 2 came"),
+        ({"images": torch.empty(0, 1, 4, 4), "labels": torch.empty(0).long()}, "needs images, got none"),
+        ({"labels": torch.tensor([0, 2])}, r"labels must be in 0..1 for 2 classes, got 2"),
         ({"loss": "hinge"}, "loss must be"),
     ],
 )

@@ -345,10 +345,10 @@ def test_input_that_does_not_fit_is_refused(make):
     minus = logits.clone()
     minus[2:4, 1] = -math.inf
     check(r"takes finite logits, but 2 of 5 rows hold -infinity.*clip", minus)
-    check(r"at least one row of logits, but none came", logits[:0], labels[:0])
+    check(r"at least one row of logits, got none", logits[:0], labels[:0])
     check(r"Scaling.fit takes parts of equal length.*logits 5, labels 4", labels=labels[:4])
-    check(r"labels must be in 0..2 for 3 classes, but 3 came", labels=labels + (labels == 2))
-    check(r"labels must be in 0..2 for 3 classes, but -1 came", labels=labels - 1)
+    check(r"labels must be in 0..2 for 3 classes, got 3", labels=labels + (labels == 2))
+    check(r"labels must be in 0..2 for 3 classes, got -1", labels=labels - 1)
     check(r"labels must be an int64 tensor", labels=labels.double(), error=TypeError)
     check(r"Scaling.fit's labels must be a tensor, but list", labels=labels.tolist(), error=TypeError)
     check(r"Scaling.fit's logits must be a tensor, but ndarray", logits.numpy(), error=TypeError)
@@ -370,7 +370,7 @@ def test_vector_scaling_takes_logits_of_its_own_classes():
             VectorScaling(3)(logits)
     with pytest.raises(TypeError, match=r"logits must be a tensor"):
         VectorScaling(3)([[1.0, 2.0, 3.0]])
-    with pytest.raises(ValueError, match=r"num_classes must be at least 2, but 1 came"):
+    with pytest.raises(ValueError, match=r"num_classes must be at least 2, got 1"):
         VectorScaling(1)
 
 

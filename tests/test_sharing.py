@@ -251,7 +251,7 @@ def broken(shared, **changes):
         ({"model": {}}, '"model" must have a "name"'),
         ({"augment": {"name": "augmix"}}, "is a table for other distances"),
         ({"augment": {"name": "magic"}}, 'there is no augmentation "magic"'),
-        ({"mean": 3}, '"mean" must be a list, but int 3 came'),
+        ({"mean": 3}, '"mean" must be a list, got int 3'),
         ({"id2label": {"1": "cat", "2": "dog"}}, "must number at least 2 classes from 0"),
         ({"input": {"channels": 1}}, 'it does not say "input".height'),
         ({"input": {**INPUT, "height": 2**20}}, '"input" does not fit: height must be in 1..16384'),

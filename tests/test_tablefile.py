@@ -37,18 +37,18 @@ def table(rotate, equalize):
     ("content", "message"),
     [
         ("{", "not JSON"),
-        ("[]", r"is not a label table: list \[\] came"),
+        ("[]", r"is not a label table: got list \[\]"),
         (
             json.dumps({**GOOD, "format": "auglabel table, version 9"}),
-            "but str 'auglabel table, version 9' came",
+            "got str 'auglabel table, version 9'",
         ),
-        (json.dumps({**GOOD, "confidence": 3}), "a list of numbers per kind, but int 3 came"),
+        (json.dumps({**GOOD, "confidence": 3}), "a list of numbers per kind, got int 3"),
         (table([1], [1, 1]), r"it has \{'rotate': 1, 'equalize': 2\}, but the grid has"),
         (json.dumps({**GOOD, "confidence": {"shear_x": [1, 1], "equalize": [1]}}), "it has {'shear_x': 2"),
-        (table([1, 2], [1]), r"number in \[0, 1\], but int 2 came"),
-        (table([1, "x"], [1]), r"number in \[0, 1\], but str 'x' came"),
-        (table([1, True], [1]), r"number in \[0, 1\], but bool True came"),
-        (table([1, float("nan")], [1]), r"number in \[0, 1\], but float nan came"),
+        (table([1, 2], [1]), r"number in \[0, 1\], got int 2"),
+        (table([1, "x"], [1]), r"number in \[0, 1\], got str 'x'"),
+        (table([1, True], [1]), r"number in \[0, 1\], got bool True"),
+        (table([1, float("nan")], [1]), r"number in \[0, 1\], got float nan"),
     ],
 )
 def test_files_that_are_no_such_table_are_refused(tmp_path, content, message):
@@ -62,8 +62,8 @@ def test_files_that_are_no_such_table_are_refused(tmp_path, content, message):
     ("values", "message"),
     [
         ([1.0, 1.0], "the grid has 3 buckets, but the table has 2"),
-        ([1.0, 2.0, 1.0], r"table must be in \[0, 1\], but 2 came"),
-        ([1.0, float("nan"), 1.0], r"table must be in \[0, 1\], but nan came"),
+        ([1.0, 2.0, 1.0], r"table must be in \[0, 1\], got 2"),
+        ([1.0, float("nan"), 1.0], r"table must be in \[0, 1\], got nan"),
     ],
 )
 def test_what_could_not_be_read_back_is_not_written(tmp_path, values, message):

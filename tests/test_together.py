@@ -148,7 +148,7 @@ def test_one_hot_labels_have_no_table():
     [
         (("augmix", 10, 0.1), {}, "AugLabel takes an Augmentation, such as AugMix"),
         ((AugMix(), 10), {}, "AugLabel takes num_classes and alpha, or a policy"),
-        ((AugMix(), 10), {"policy": OneHot(10)}, "but both came"),
+        ((AugMix(), 10), {"policy": OneHot(10)}, "got both"),
         ((AugMix(),), {"policy": "one_hot"}, "policy must be a LabelPolicy"),
         ((RandAug(),), {"policy": FixedTable(10, [1.0])}, "a table of 1 buckets, but RandAug has 82"),
         ((AugMix(), 10, 0.1), {"rule": "paper"}, 'rule must be "pooled" or "exact"'),

@@ -190,8 +190,8 @@ def test_a_damaged_last_checkpoint_is_passed_over_for_the_one_before(whole, tmp_
 @pytest.mark.parametrize(
     ("part", "change", "complaint"),
     [
-        ("facts", {"epoch": "two"}, "epoch must be a whole number, but str 'two' came"),
-        ("facts", {"processes": None}, "processes must be a whole number, but NoneType None came"),
+        ("facts", {"epoch": "two"}, "epoch must be a whole number, got str 'two'"),
+        ("facts", {"processes": None}, "processes must be a whole number, got NoneType None"),
         ("facts", {"colour": 1}, "it has colour"),
         ("facts", {"batch": -4}, "batch cannot be -4"),
         ("facts", {"batch": 1000}, "batch cannot be 1000"),

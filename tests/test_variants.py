@@ -142,7 +142,7 @@ def test_a_saved_policy_goes_on_counting_epochs():
     [
         (
             {"from_buckets": "some"},
-            "from_buckets must be one of own, all, shuffled, next, previous, but 'some' came",
+            "from_buckets must be one of own, all, shuffled, next, previous, got 'some'",
         ),
         ({"start": -1}, "start must be at least 0"),
     ],

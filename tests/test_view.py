@@ -41,8 +41,8 @@ def test_a_partner_without_a_share_is_refused():
             TypeError,
             r"strength must be a floating point tensor of shape \(B,\)",
         ),
-        ("strength", torch.tensor([0.5, 1.5]), ValueError, r"strength must be in \[0, 1\], but 1.5 came"),
-        ("share", torch.tensor([0.5, 0.8]), ValueError, r"share must be in \[0, 0.5\], but 0.800000012 came"),
+        ("strength", torch.tensor([0.5, 1.5]), ValueError, r"strength must be in \[0, 1\], got 1.5"),
+        ("share", torch.tensor([0.5, 0.8]), ValueError, r"share must be in \[0, 0.5\], got 0.800000012"),
     ],
 )
 def test_strengths_and_shares_that_mean_nothing_are_refused(part, value, error, message):

@@ -107,5 +107,5 @@ def test_weights_start_he_normal_over_the_inputs():
     ("depth", "sentence"), [(27, "6n \\+ 4"), (4, "in 10\\.\\.3000"), (28.0, "whole number")]
 )
 def test_a_depth_that_cannot_be_is_refused_in_one_sentence(depth, sentence):
-    with pytest.raises((ValueError, TypeError), match=f"^depth must be .*{sentence}.*{depth} came\\.$"):
+    with pytest.raises((ValueError, TypeError), match=f"^depth must be .*{sentence}.*{depth}\\.$"):
         WideResNet(10, depth=depth)

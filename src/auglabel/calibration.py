@@ -174,7 +174,7 @@ class Calibration:
 def require_seen(what: str, seen: object, buckets: int) -> None:
     """A Calibration with a group per bucket whose count, confidence and accuracy are numbers."""
     if not isinstance(seen, Calibration):
-        raise TypeError(f"{what} takes a Calibration, but {kind_of(seen)} came.")
+        raise TypeError(f"{what} takes a Calibration, got {kind_of(seen)}.")
     if seen.groups != buckets:
         raise ValueError(
             f"{what} takes one group per bucket: there are {buckets} buckets, but the Calibration has "
@@ -197,13 +197,13 @@ def require_probs(probs: Tensor, labels: Tensor) -> Tensor:
     total = probs.sum(dim=1, dtype=torch.promote_types(probs.dtype, torch.float32))
     off = total[(total - 1).abs().argmax()].item()
     if low < 0 or high > 1 + slack:
-        came = f"the value {low if low < 0 else high:.3g} came"
+        got = f"the value {low if low < 0 else high:.3g}"
     elif abs(off - 1) > slack:
-        came = f"a row sums to {off:.6g}"
+        got = f"a row that sums to {off:.6g}"
     else:
         return probs.to(torch.promote_types(probs.dtype, torch.float32))
     raise ValueError(
-        f"probs must be probabilities that sum to 1 in each row, but {came}. "
+        f"probs must be probabilities that sum to 1 in each row, got {got}. "
         "Pass model(images).softmax(dim=1); Calibration.update_logits takes logits."
     )
 
@@ -244,9 +244,7 @@ def _look(logits: Tensor) -> list[float]:
 def _require_scores(what: str, scores: Tensor, labels: Tensor) -> None:
     require_tensor(what, scores)
     if scores.dim() != 2 or not scores.is_floating_point() or scores.shape[1] < 2:
-        raise ValueError(
-            f"{what} must be floating point of shape (B, K) with K >= 2, but {kind_of(scores)} came."
-        )
+        raise ValueError(f"{what} must be floating point of shape (B, K) with K >= 2, got {kind_of(scores)}.")
     require_integers("labels", labels)
     require_same_length("predictions", **{what: scores, "labels": labels})
     require_range("labels", labels.cpu(), scores.shape[1], "classes")

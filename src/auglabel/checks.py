@@ -52,14 +52,14 @@ def shown(words: object, longest: int = 200) -> str:
 
 def require_tensor(what: str, value: object) -> None:
     if not isinstance(value, Tensor):
-        raise TypeError(f"{what} must be a tensor, but {kind_of(value)} came.")
+        raise TypeError(f"{what} must be a tensor, got {kind_of(value)}.")
 
 
 def require_integers(what: str, value: Tensor) -> None:
     """A one-dimensional tensor of whole numbers."""
     require_tensor(what, value)
     if value.dim() != 1 or value.dtype != torch.int64:
-        raise TypeError(f"{what} must be an int64 tensor of shape (B,), but {kind_of(value)} came.")
+        raise TypeError(f"{what} must be an int64 tensor of shape (B,), got {kind_of(value)}.")
 
 
 def require_range(what: str, value: Tensor, count: int, each: str) -> None:
@@ -70,19 +70,19 @@ def require_range(what: str, value: Tensor, count: int, each: str) -> None:
     low, high = (int(edge) for edge in value.aminmax())
     if low < 0 or high >= count:
         wrong = low if low < 0 else high
-        raise ValueError(f"{what} must be in 0..{count - 1} for {count} {each}, but {wrong} came.")
+        raise ValueError(f"{what} must be in 0..{count - 1} for {count} {each}, got {wrong}.")
 
 
 def require_unit(what: str, value: Tensor, high: float = 1.0) -> None:
     """A one-dimensional tensor of floating point numbers in [0, high]."""
     require_tensor(what, value)
     if value.dim() != 1 or not value.is_floating_point():
-        raise TypeError(f"{what} must be a floating point tensor of shape (B,), but {kind_of(value)} came.")
+        raise TypeError(f"{what} must be a floating point tensor of shape (B,), got {kind_of(value)}.")
     if readable(value):
         least, most = (float(edge) for edge in value.aminmax())  # both nan if one is
         if not (least >= 0 and most <= high):
             wrong = least if not least >= 0 else most
-            raise ValueError(f"{what} must be in [0, {high:g}], but {wrong:.9g} came.")
+            raise ValueError(f"{what} must be in [0, {high:g}], got {wrong:.9g}.")
 
 
 def require_same_length(what: str, **parts: Tensor) -> None:
@@ -90,7 +90,7 @@ def require_same_length(what: str, **parts: Tensor) -> None:
     for name, part in parts.items():
         require_tensor(f"{what}'s {name}", part)
         if part.dim() == 0:
-            raise ValueError(f"{what}'s {name} must have one entry per image, but a single number came.")
+            raise ValueError(f"{what}'s {name} must have one entry per image, got a single number.")
         lengths[name] = len(part)
     if len(set(lengths.values())) > 1:
         told = ", ".join(f"{name} {length}" for name, length in lengths.items())
@@ -101,11 +101,11 @@ def require_images(what: str, images: Tensor) -> Tensor:
     """(B, C, H, W), uint8 or floating point in [0, 1]; float error beyond that range is cut off."""
     require_tensor(what, images)
     if images.dim() != 4:
-        raise ValueError(f"{what} must have shape (B, C, H, W), but {kind_of(images)} came.")
+        raise ValueError(f"{what} must have shape (B, C, H, W), got {kind_of(images)}.")
     if images.dtype == torch.uint8:
         return images
     if not images.is_floating_point():
-        raise TypeError(f"{what} must be uint8 or floating point, but {kind_of(images)} came.")
+        raise TypeError(f"{what} must be uint8 or floating point, got {kind_of(images)}.")
     if images.numel() == 0:
         return images
     low, high = (float(edge) for edge in images.detach().aminmax())
@@ -117,7 +117,7 @@ def require_images(what: str, images: Tensor) -> Tensor:
     if low >= -slack and high <= 1 + slack:
         return images.clamp(0, 1)
     raise ValueError(
-        f"{what} must be in [0, 1], but values from {low:.9g} to {high:.9g} came. {_way_in(low, high)}"
+        f"{what} must be in [0, 1], got values from {low:.9g} to {high:.9g}. {_way_in(low, high)}"
     )
 
 
@@ -138,19 +138,19 @@ def _way_in(low: float, high: float) -> str:
 def require_number(what: str, value: float, low: float, high: float = math.inf) -> None:
     """A finite number in [low, high]."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise TypeError(f"{what} must be a number, but {kind_of(value)} came.")
+        raise TypeError(f"{what} must be a number, got {kind_of(value)}.")
     if not (math.isfinite(value) and low <= value <= high):
         wanted = f"a finite number of at least {low}" if high == math.inf else f"in [{low}, {high}]"
-        raise ValueError(f"{what} must be {wanted}, but {value} came.")
+        raise ValueError(f"{what} must be {wanted}, got {value}.")
 
 
 def require_whole(what: str, value: int, low: int, high: float = math.inf) -> None:
     """A whole number in low .. high."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        raise TypeError(f"{what} must be a whole number, but {kind_of(value)} came.")
+        raise TypeError(f"{what} must be a whole number, got {kind_of(value)}.")
     if not low <= value <= high:
         wanted = f"at least {low}" if high == math.inf else f"in {low}..{high}"
-        raise ValueError(f"{what} must be {wanted}, but {value} came.")
+        raise ValueError(f"{what} must be {wanted}, got {value}.")
 
 
 def entry(what: str, menu: Mapping[str, Entry], name: str) -> Entry:

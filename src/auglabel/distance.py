@@ -39,7 +39,7 @@ class DistanceGrid:
         if not isinstance(self.levels, tuple | list) or not self.levels:
             raise ValueError(
                 "DistanceGrid takes the number of levels of each kind, such as (10, 10, 1), "
-                f"but {kind_of(self.levels)} came."
+                f"got {kind_of(self.levels)}."
             )
         for level in self.levels:
             require_whole("each of DistanceGrid's levels", level, 1, MOST_LEVELS)
@@ -47,7 +47,7 @@ class DistanceGrid:
         if len(kinds) != len(self.levels) or len(set(kinds)) < len(kinds):
             raise ValueError(
                 f"DistanceGrid takes a name of its own for each of {len(self.levels)} kinds, "
-                f"but {kind_of(kinds)} came."
+                f"got {kind_of(kinds)}."
             )
         object.__setattr__(self, "levels", tuple(self.levels))
         object.__setattr__(self, "kinds", tuple(kinds))

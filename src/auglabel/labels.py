@@ -94,7 +94,7 @@ class TablePolicy(LabelPolicy):
         try:
             values = torch.as_tensor(table, dtype=torch.float32).clone()
         except (TypeError, ValueError, RuntimeError):
-            raise TypeError(f"table must hold one number per bucket, but {kind_of(table)} came.") from None
+            raise TypeError(f"table must hold one number per bucket, got {kind_of(table)}.") from None
         if values.dim() != 1 or len(values) == 0:
             raise ValueError(
                 f"table must hold one number per bucket, but its shape is {tuple(values.shape)}."

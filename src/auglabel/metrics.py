@@ -98,7 +98,7 @@ def _some(probs: Tensor, labels: Tensor) -> Tensor:
     """`probs`, checked and on the CPU, once there is at least one row of them."""
     checked = require_probs(probs, labels).detach().cpu()
     if len(checked) == 0:
-        raise ValueError("a metric needs at least one prediction, but none came.")
+        raise ValueError("a metric needs at least one prediction, got none.")
     return checked
 
 

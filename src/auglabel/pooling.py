@@ -41,7 +41,7 @@ class Pool(nn.Module):
     def __init__(self, grid: DistanceGrid, memory: float = 0.5) -> None:
         super().__init__()
         if not isinstance(grid, DistanceGrid):
-            raise TypeError(f"Pool takes a DistanceGrid, such as RandAug().grid, but {kind_of(grid)} came.")
+            raise TypeError(f"Pool takes a DistanceGrid, such as RandAug().grid, got {kind_of(grid)}.")
         require_memory(memory)
         self.grid, self.memory = grid, memory
         self.register_buffer("sums", torch.zeros(3, len(grid), dtype=torch.float64, device="cpu"))

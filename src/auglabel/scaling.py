@@ -88,7 +88,7 @@ class VectorScaling(nn.Module):
         require_tensor("logits", logits)
         if logits.dim() == 0 or logits.shape[-1] != classes:
             raise ValueError(
-                f"VectorScaling({classes}) takes logits of {classes} classes, but {kind_of(logits)} came. "
+                f"VectorScaling({classes}) takes logits of {classes} classes, got {kind_of(logits)}. "
                 "Give it the number of classes that the model has."
             )
 
@@ -98,7 +98,7 @@ def _checked(what: str, logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]
     require_same_length(what, logits=logits, labels=labels)
     logits = require_logits(logits, labels).cpu().double()
     if len(logits) == 0:
-        raise ValueError(f"{what} needs at least one row of logits, but none came.")
+        raise ValueError(f"{what} needs at least one row of logits, got none.")
     endless = logits.isinf().any(dim=1)
     if bool(endless.any()):
         raise ValueError(

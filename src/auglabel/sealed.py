@@ -50,8 +50,8 @@ def read_sealed(
     if found.get("format") not in formats:
         came = kind_of(found["format"]) if "format" in found else "none"
         raise OtherFormat(
-            f'{path} is not {what}, or of another version: format "{formats[0]}" was expected, but {came} '
-            f"came.{otherwise and f' {otherwise}'}",
+            f'{path} is not {what}, or of another version: format "{formats[0]}" was expected, got {came}.'
+            f"{otherwise and f' {otherwise}'}",
             ours=str(found.get("format")).startswith("auglabel "),
         )
     checksum = found.pop("checksum", None)
@@ -83,7 +83,7 @@ def unlike(value: Any, shape: Any, at: str = "") -> str:
         each = shape[0]  # a number that fits, of which there are many, needs no place in words
         wrong = (unlike(v, each, f"{at}.{n}") for n, v in enumerate(value) if not _is(v, each))
         return next(filter(None, wrong), "")
-    return f"{shown(at.lstrip('.'))} must be {_named(shape)}, but {kind_of(value)} came"
+    return f"{shown(at.lstrip('.'))} must be {_named(shape)}, got {kind_of(value)}"
 
 
 def _unlike_keys(value: dict[str, Any], shape: Mapping[Any, Any], at: str) -> Iterator[str]:
@@ -139,7 +139,7 @@ def _read(path: Path, what: str, otherwise: str) -> dict[str, Any]:
             f"{otherwise and f' {otherwise}'}"
         ) from None
     if not isinstance(found, dict):
-        raise ValueError(f"{path} is not {what}: {kind_of(found)} came.{otherwise and f' {otherwise}'}")
+        raise ValueError(f"{path} is not {what}: got {kind_of(found)}.{otherwise and f' {otherwise}'}")
     return found
 
 
@@ -160,7 +160,7 @@ def opened_line(line: str | bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         raise ValueError("it is not JSON.") from None
     if not isinstance(found, dict):
-        raise ValueError(f"an object was expected, but {kind_of(found)} came.")
+        raise ValueError(f"an object was expected, got {kind_of(found)}.")
     crc = found.pop("crc32", None)
     if crc is not None and crc != _crc(found):
         raise ValueError("its checksum does not fit its content.")

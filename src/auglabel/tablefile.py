@@ -30,9 +30,7 @@ def load_table(path: str | os.PathLike[str], grid: DistanceGrid) -> Tensor:
     """The confidences (num_buckets,) of a table or an audit, once they are known to fit `grid`."""
     rows = read_sealed(Path(path), FORMAT, AUDIT, what="a label table").get("confidence")
     if not isinstance(rows, dict) or not all(isinstance(row, list) for row in rows.values()):
-        raise ValueError(
-            f'{path}: "confidence" must hold a list of numbers per kind, but {kind_of(rows)} came.'
-        )
+        raise ValueError(f'{path}: "confidence" must hold a list of numbers per kind, got {kind_of(rows)}.')
     has, wants = (
         {kind: len(row) for kind, row in rows.items()},
         dict(zip(grid.kinds, grid.levels, strict=True)),
@@ -44,7 +42,5 @@ def load_table(path: str | os.PathLike[str], grid: DistanceGrid) -> Tensor:
     values = [value for kind in grid.kinds for value in rows[kind]]
     wrong = [value for value in values if type(value) not in (int, float) or not 0 <= value <= 1]
     if wrong:
-        raise ValueError(
-            f"{path}: every confidence must be a number in [0, 1], but {kind_of(wrong[0])} came."
-        )
+        raise ValueError(f"{path}: every confidence must be a number in [0, 1], got {kind_of(wrong[0])}.")
     return torch.tensor(values, dtype=torch.float32)

@@ -43,9 +43,9 @@ class AugLabel(nn.Module):
     ) -> None:
         super().__init__()
         if not isinstance(augment, Augmentation):
-            raise TypeError(f"AugLabel takes an Augmentation, such as AugMix(), but {kind_of(augment)} came.")
+            raise TypeError(f"AugLabel takes an Augmentation, such as AugMix(), got {kind_of(augment)}.")
         if rule not in ("pooled", "exact"):
-            raise ValueError(f'rule must be "pooled" or "exact", but {kind_of(rule)} came.')
+            raise ValueError(f'rule must be "pooled" or "exact", got {kind_of(rule)}.')
         require_whole("visits", visits, 1)
         require_whole("bins", bins, 1)
         self.augment = augment
@@ -121,9 +121,9 @@ def _require_policy(
     augment: Augmentation, num_classes: int | None, alpha: float | None, policy: LabelPolicy
 ) -> None:
     if num_classes is not None or alpha is not None:
-        raise TypeError("AugLabel takes num_classes and alpha, or a policy instead of both, but both came.")
+        raise TypeError("AugLabel takes num_classes and alpha, or a policy instead of both, got both.")
     if not isinstance(policy, LabelPolicy):
-        raise TypeError(f"policy must be a LabelPolicy, such as OneHot(10), but {kind_of(policy)} came.")
+        raise TypeError(f"policy must be a LabelPolicy, such as OneHot(10), got {kind_of(policy)}.")
     if isinstance(policy, TablePolicy) and len(policy.table) != len(augment.grid):
         raise ValueError(
             f"the policy has a table of {len(policy.table)} buckets, but {type(augment).__name__} has "

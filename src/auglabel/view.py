@@ -27,7 +27,7 @@ class View:
 
     def __post_init__(self) -> None:
         if (self.partner is None) != (self.share is None):
-            raise ValueError("View takes partner and share together, but only one of them came.")
+            raise ValueError("View takes partner and share together, got only one of them.")
         parts = self._parts()
         require_same_length("View", **parts)
         for name in ("labels", "bucket", "partner"):

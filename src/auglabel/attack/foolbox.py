@@ -74,7 +74,7 @@ def _foolbox() -> Any:
 
 def _attack(foolbox: Any, name: str, options: dict[str, Any]) -> Any:
     if name not in ATTACKS:
-        raise ValueError(f'name must be one of {", ".join(ATTACKS)}, but "{name}" came.')
+        raise ValueError(f'name must be one of {", ".join(ATTACKS)}, got "{name}".')
     kind = getattr(foolbox.attacks, ATTACKS[name])
     try:
         return kind(**DEFAULTS.get(name, {}) | options)

@@ -185,26 +185,26 @@ def require_attackable(model: nn.Module, images: Tensor, labels: Tensor, loss: s
     That takes a module, floating point images in [0, 1], hard or soft labels, and a loss for such labels.
     """
     if not isinstance(model, nn.Module):
-        raise TypeError(f"model must be a torch.nn.Module, but {kind_of(model)} came.")
+        raise TypeError(f"model must be a torch.nn.Module, got {kind_of(model)}.")
     require_tensor("images", images)
     images = require_images("images", images.detach())
     if images.dtype == torch.uint8:
         raise TypeError(
-            f"Attacks need images in floating point in [0, 1], but {kind_of(images)} came. "
+            f"Attacks need images in floating point in [0, 1], got {kind_of(images)}. "
             "Pass images.float() / 255."
         )
     require_same_length("An attack", images=images, labels=labels)
     if loss not in get_args(Loss):
-        raise ValueError(f'loss must be "cross_entropy" or "margin", but {loss!r} came.')
+        raise ValueError(f'loss must be "cross_entropy" or "margin", got {loss!r}.')
     if labels.dim() != 2 or not labels.is_floating_point():
         if labels.dim() != 1 or labels.dtype != torch.int64:
             raise TypeError(
                 "labels must be classes (B,) in int64 or probabilities (B, K) in floating point, "
-                f"but {kind_of(labels)} came."
+                f"got {kind_of(labels)}."
             )
         return images
     if loss == "margin":
-        raise ValueError('loss "margin" needs hard labels, but soft ones came. Pass labels.argmax(dim=1).')
+        raise ValueError('loss "margin" needs hard labels, got soft ones. Pass labels.argmax(dim=1).')
     if readable(labels) and not bool(
         ((labels >= 0).all(dim=1) & ((labels.sum(dim=1) - 1).abs() < 1e-2)).all()
     ):
@@ -217,7 +217,7 @@ def require_logits(logits: Tensor, labels: Tensor) -> None:
     require_tensor("The model's output", logits)
     if logits.dim() != 2 or len(logits) != len(labels) or logits.shape[1] < 2:
         raise ValueError(
-            f"The model must return logits ({len(labels)}, K) with K >= 2, but {kind_of(logits)} came."
+            f"The model must return logits ({len(labels)}, K) with K >= 2, got {kind_of(logits)}."
         )
     if readable(logits) and bool(logits.isnan().any()):
         raise ValueError("The model must return numbers, but its logits hold nan: it has diverged.")
@@ -226,7 +226,7 @@ def require_logits(logits: Tensor, labels: Tensor) -> None:
     elif labels.shape[1] != logits.shape[1]:
         raise ValueError(
             f"Soft labels must have one column for each of the model's {logits.shape[1]} classes, "
-            f"but {labels.shape[1]} came."
+            f"got {labels.shape[1]}."
         )
 
 
@@ -235,15 +235,15 @@ def _per_image(what: str, value: float | Tensor, images: Tensor, *, above_zero: 
     if not isinstance(value, Tensor):
         require_number(what, value, 0)
         if above_zero and value == 0:
-            raise ValueError(f"{what} must be above 0, but {value} came.")
+            raise ValueError(f"{what} must be above 0, got {value}.")
         return images.new_full((len(images), 1, 1, 1), value)
     if value.shape != images.shape[:1] or not value.is_floating_point():
         raise TypeError(
             f"{what} must be a number or a floating point tensor of shape ({len(images)},), "
-            f"but {kind_of(value)} came."
+            f"got {kind_of(value)}."
         )
     wrong = ~(value.isfinite() & (value > 0 if above_zero else value >= 0))
     if readable(value) and wrong.any():
         wanted = "above" if above_zero else "at least"
-        raise ValueError(f"{what} must be finite and {wanted} 0, but {value[wrong][0].item()} came.")
+        raise ValueError(f"{what} must be finite and {wanted} 0, got {value[wrong][0].item()}.")
     return value.detach().to(images)[:, None, None, None]

@@ -39,7 +39,7 @@ def adversarial_accuracy(
     require_whole("restarts", restarts, 1)
     require_whole("batch", batch, 1)
     if len(images) == 0:
-        raise ValueError("adversarial_accuracy needs images, but none came.")
+        raise ValueError("adversarial_accuracy needs images, got none.")
     model, standing = unwrapped(model), 0
     for some, classes in zip(images.split(batch), labels.split(batch), strict=True):
         right = _right(model, some, classes)
@@ -112,7 +112,7 @@ def sanity(
     require_number("epsilon", epsilon, 0, 1)
     if epsilon == 0 or not steps or list(steps) != sorted(set(steps)):
         raise ValueError(
-            f"sanity takes an epsilon above 0 and growing steps, but {epsilon} and {list(steps)} came."
+            f"sanity takes an epsilon above 0 and growing steps, got {epsilon} and {list(steps)}."
         )
     model, most = unwrapped(model), steps[-1]
     attacked = partial(

@@ -39,7 +39,7 @@ class Adversarial(Augmentation):
         require_whole("steps", steps, 1)
         require_number("clean_share", clean_share, 0, 1)
         if against not in ("label", "prediction"):
-            raise ValueError(f'against must be "label" or "prediction", but {against!r} came.')
+            raise ValueError(f'against must be "label" or "prediction", got {against!r}.')
         self.against = against
         self.epsilon_max = epsilon_max
         self.steps = steps

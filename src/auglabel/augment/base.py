@@ -59,7 +59,7 @@ class Augmentation:
         `dtype`, a floating point one, turns bytes into numbers in [0, 1] on the way out.
         """
         if dtype is not None and not dtype.is_floating_point:
-            raise ValueError(f"dtype must be a floating point one, but {dtype} came.")
+            raise ValueError(f"dtype must be a floating point one, got {dtype}.")
         checked = self.require(images)
         images = images if checked is None else checked
         require_integers("labels", labels)

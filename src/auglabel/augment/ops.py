@@ -166,7 +166,7 @@ def color(images: Tensor, factor: Tensor) -> Tensor:
     if images.shape[1] == 1:
         return images
     if images.shape[1] != 3:
-        raise ValueError(f"color takes images of 1 or 3 channels, but {images.shape[1]} came.")
+        raise ValueError(f"color takes images of 1 or 3 channels, got {images.shape[1]}.")
     exact = images.to(_working_dtype(images.dtype))
     red, green, blue = (exact[:, i : i + 1] for i in range(3))
     grey = (LUMA[0] * red).add_(green, alpha=LUMA[1]).add_(blue, alpha=LUMA[2])
@@ -282,8 +282,8 @@ def require_operations(operations: Sequence[str]) -> tuple[str, ...]:
     unknown = [name for name in operations if name not in OPERATIONS]
     if unknown or not operations or len(set(operations)) < len(operations):
         raise ValueError(
-            f"operations must be different names out of {', '.join(OPERATIONS)}, but "
-            f"{brief(list(operations))} came."
+            f"operations must be different names out of {', '.join(OPERATIONS)}, got "
+            f"{brief(list(operations))}."
         )
     return tuple(operations)
 

@@ -95,9 +95,7 @@ def _part(kind: Cifar, layout: Layout, contents: dict[str, bytes], place: Path) 
             raise ValueError(f"{path} is damaged: it holds no images.")
         if not (labels.min() >= 0 and labels.max() < len(kind.classes)):
             wrong = labels.min() if labels.min() < 0 else labels.max()
-            raise ValueError(
-                f"{path} is damaged: labels must be in 0..{len(kind.classes) - 1}, but {wrong} came."
-            )
+            raise ValueError(f"{path} is damaged: labels must be in 0..{len(kind.classes) - 1}, got {wrong}.")
         pieces.append((images, labels))
     images = np.concatenate([images for images, _ in pieces]).reshape(-1, 3, 32, 32)
     return InMemory(
@@ -111,7 +109,7 @@ def _from_python(
     batch = unpickle(content, path)
     if not isinstance(batch, dict):
         raise ValueError(
-            f"{path} is not a batch of {kind.name}: expected a dict, but {type(batch).__name__} came."
+            f"{path} is not a batch of {kind.name}: expected a dict, got {type(batch).__name__}."
         )
     named: dict[Any, Any] = {
         key.encode() if isinstance(key, str) else key: value for key, value in batch.items()
@@ -121,7 +119,7 @@ def _from_python(
     images, labels = named[b"data"], named[kind.key]
     if not isinstance(images, np.ndarray) or images.dtype != np.uint8 or images.shape[1:] != (PIXELS,):
         came = f"{images.dtype} {images.shape}" if isinstance(images, np.ndarray) else type(images).__name__
-        raise ValueError(f"{path}: expected uint8 images of shape (N, {PIXELS}), but {came} came.")
+        raise ValueError(f"{path}: expected uint8 images of shape (N, {PIXELS}), got {came}.")
     if not isinstance(labels, list) or not all(type(label) is int and abs(label) < 2**31 for label in labels):
         raise ValueError(f"{path}: the labels must be a list of whole numbers, one per image.")
     if len(labels) != len(images):
@@ -136,7 +134,7 @@ def _from_binary(
     if not content or len(content) % record:
         raise ValueError(
             f"{path} is cut short or not {kind.name}: expected a multiple of {record} bytes, "
-            f"but {len(content)} came."
+            f"got {len(content)}."
         )
     rows = np.frombuffer(content, np.uint8).reshape(-1, record)
     return rows[:, kind.bytes_before :], rows[:, kind.bytes_before - 1].astype(np.int64)
@@ -157,8 +155,8 @@ def _pictures(kind: Cifar, root: Path) -> DataSet:
     if data.train.shape != (3, 32, 32):
         channels, height, width = data.train.shape
         raise ValueError(
-            f"{root} is not {kind.name}, whose images have 3 channels of 32 x 32, but {channels} of "
-            f"{width} x {height} came."
+            f"{root} is not {kind.name}, whose images have 3 channels of 32 x 32, got {channels} of "
+            f"{width} x {height}."
         )
     official = torch.tensor([kind.classes.index(name) for name in data.classes])
     for part in (data.train, data.test):

@@ -130,7 +130,7 @@ class Arrays(Corrupted):
         if len(labels) not in (count, FIVE * count):
             raise ValueError(
                 f"{where} must have {count} labels, or that five times, for the {FIVE * count} images "
-                f"of {file.name}, but {len(labels)} came: they do not belong together."
+                f"of {file.name}, got {len(labels)}: they do not belong together."
             )
         copied = labels.reshape(-1, count)  # once, or for every severity
         if not torch.equal(copied, copied[:1].expand_as(copied)):

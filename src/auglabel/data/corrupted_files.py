@@ -124,11 +124,11 @@ def pixels_of(file: Path) -> npt.NDArray[np.uint8]:
     if images.dtype != np.uint8 or images.ndim not in (3, 4) or channels not in (1, 3) or 0 in images.shape:
         raise ValueError(
             f"{file} must hold uint8 images of shape (N, H, W, C), with 1 or 3 channels, or (N, H, W), "
-            f"but {images.dtype} of {images.shape} came."
+            f"got {images.dtype} of {images.shape}."
         )
     if len(images) % FIVE:
         raise ValueError(
-            f"{file} must hold five severities of equally many images, but {len(images)} images came, "
+            f"{file} must hold five severities of equally many images, got {len(images)} images, "
             "which is no multiple of 5."
         )
     return images
@@ -138,11 +138,11 @@ def whole_numbers(file: Path) -> Tensor:
     labels = mapped(file)
     if labels.ndim != 1 or labels.dtype.kind not in "iu" or not len(labels):
         raise ValueError(
-            f"{file} must hold whole numbers of shape (N,), but {labels.dtype} of {labels.shape} came."
+            f"{file} must hold whole numbers of shape (N,), got {labels.dtype} of {labels.shape}."
         )
     if labels.min() < 0 or labels.max() >= 2**31:
         wrong = labels.min() if labels.min() < 0 else labels.max()
-        raise ValueError(f"{file} must hold classes, 0 or more, but {wrong} came.")
+        raise ValueError(f"{file} must hold classes, 0 or more, got {wrong}.")
     return torch.from_numpy(labels.astype(np.int64))
 
 

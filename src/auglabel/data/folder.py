@@ -85,9 +85,9 @@ def imagenet(root: str | os.PathLike[str], size: int = 224, resize: int = 256) -
 def framed(size: int | None, resize: int | None, channels: int | None, train_crop: str) -> Frame:
     """What the options ask for, once they fit together."""
     if channels not in (None, 1, 3):
-        raise ValueError(f"channels must be 1 (grey) or 3 (colour), but {kind_of(channels)} came.")
+        raise ValueError(f"channels must be 1 (grey) or 3 (colour), got {kind_of(channels)}.")
     if train_crop not in ("none", "random_resized"):
-        raise ValueError(f'train_crop must be "none" or "random_resized", but {kind_of(train_crop)} came.')
+        raise ValueError(f'train_crop must be "none" or "random_resized", got {kind_of(train_crop)}.')
     if size is None:
         if resize is not None or train_crop != "none":
             what = "resize" if resize is not None else f"train_crop {train_crop}"

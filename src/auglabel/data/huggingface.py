@@ -221,7 +221,7 @@ def _labels(path: str, tables: dict[str, Any], column: str) -> tuple[tuple[str, 
     wrong = next((v for v in every if type(v) is not int or not 0 <= v < MOST_CLASSES), None)
     if wrong is not None or not every:
         raise ValueError(
-            f"{path}: the column {column} must hold a class for every image, but {wrong!r} came: "
+            f"{path}: the column {column} must hold a class for every image, got {wrong!r}: "
             "name another with --data.label, or another split with --data.test_split."
         )
     names = getattr(feature, "names", None) or [str(index) for index in range(max(every) + 1)]

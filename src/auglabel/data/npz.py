@@ -113,7 +113,7 @@ def _part(file: Path, arrays: dict[str, npt.NDArray[Any]], images: str, labels: 
 def _images(file: Path, name: str, array: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
     if array.dtype != np.uint8:
         raise ValueError(
-            f"{file}: {name} must be uint8 in 0..255, but {array.dtype} came. "
+            f"{file}: {name} must be uint8 in 0..255, got {array.dtype}. "
             "Floats in [0, 1] are converted with (images * 255).round().astype('uint8')."
         )
     if array.ndim == 3:
@@ -122,12 +122,12 @@ def _images(file: Path, name: str, array: npt.NDArray[Any]) -> npt.NDArray[np.ui
         last, first = array.shape[3] in (1, 3), array.shape[1] in (1, 3)
         if last == first:
             raise ValueError(
-                f"{file}: {name} must have 1 or 3 channels, either second or last, but {array.shape} came."
+                f"{file}: {name} must have 1 or 3 channels, either second or last, got {array.shape}."
             )
         array = array.transpose(0, 3, 1, 2) if last else array
     else:
         raise ValueError(
-            f"{file}: {name} must have shape (N, H, W), (N, H, W, C) or (N, C, H, W), but {array.shape} came."
+            f"{file}: {name} must have shape (N, H, W), (N, H, W, C) or (N, C, H, W), got {array.shape}."
         )
     return np.ascontiguousarray(array)
 
@@ -137,13 +137,12 @@ def _labels(file: Path, name: str, array: npt.NDArray[Any]) -> npt.NDArray[np.in
         array = array[:, 0]
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise ValueError(
-            f"{file}: {name} must be whole numbers of shape (N,) or (N, 1), "
-            f"but {array.dtype} {array.shape} came."
+            f"{file}: {name} must be whole numbers of shape (N,) or (N, 1), got {array.dtype} {array.shape}."
         )
     if array.size and (array.min() < 0 or array.max() >= MOST_CLASSES):
         wrong = array.min() if array.min() < 0 else array.max()
         raise ValueError(
             f"{file}: {name} must be 0 or more, one number per class and at most {MOST_CLASSES:,} of them, "
-            f"but {wrong} came."
+            f"got {wrong}."
         )
     return array.astype(np.int64)

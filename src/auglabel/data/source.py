@@ -45,7 +45,7 @@ class InMemory(Source):
         require_same_length("InMemory", images=images, labels=labels)
         require_integers("labels", labels)
         if images.dim() != 4 or images.dtype != torch.uint8:
-            raise TypeError(f"images must be uint8 of shape (N, C, H, W), but {kind_of(images)} came.")
+            raise TypeError(f"images must be uint8 of shape (N, C, H, W), got {kind_of(images)}.")
         self.images, self.labels = images, labels
         channels, height, width = images.shape[1:]
         self.shape = (channels, height, width)

@@ -46,7 +46,7 @@ def split(
         stratified: every class has its proportional count in each part, rounded up or down
     """
     if validation_from not in ("train", "test"):
-        raise ValueError(f'validation_from must be "train" or "test", but {kind_of(validation_from)} came.')
+        raise ValueError(f'validation_from must be "train" or "test", got {kind_of(validation_from)}.')
     if data.test is None and validation_from == "test":
         raise ValueError(
             f'{data.name} has no test images to cut validation from: use validation_from "train", '
@@ -101,16 +101,15 @@ def cut(
 
 def _images(name: str, size: Size, count: int, whose: str) -> int:
     if isinstance(size, bool) or not isinstance(size, int | float) or not (size >= 0):
-        raise ValueError(f"{name} must be a number of images or a share in (0, 1), but {kind_of(size)} came.")
+        raise ValueError(f"{name} must be a number of images or a share in (0, 1), got {kind_of(size)}.")
     least = 1 if name == "train" else 0
     if isinstance(size, int):
         if size < least:
-            raise ValueError("train must be at least 1 image, but 0 came.")
+            raise ValueError("train must be at least 1 image, got 0.")
         return size
     if not 0 < size < 1:
         raise ValueError(
-            f"{name} must be a whole number of images or a share in (0, 1), but {size} came, "
-            "which is neither."
+            f"{name} must be a whole number of images or a share in (0, 1), got {size}, which is neither."
         )
     images = math.floor(size * count + 1e-9)
     if images == 0:

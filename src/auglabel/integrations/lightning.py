@@ -83,7 +83,7 @@ class AugLabelCallback(Callback):
         if not isinstance(batch, list | dict):
             raise TypeError(
                 "AugLabelCallback puts images and labels back into the batch, which must be a list or a "
-                f"dictionary, but a {type(batch).__name__} came: let the loader's collate_fn return a list."
+                f"dictionary, got a {type(batch).__name__}: let the loader's collate_fn return a list."
             )
         moved = self.learned(images, labels, pl_module)
         for key, part in zip(self.keys, moved, strict=True):
@@ -138,7 +138,7 @@ class AugLabelCallback(Callback):
         except (KeyError, IndexError, TypeError):
             has = list(batch) if isinstance(batch, dict) else kind_of(batch)
             raise ValueError(
-                f"a batch must hold images and labels at keys {self.keys}, but {has} came: "
+                f"a batch must hold images and labels at keys {self.keys}, got {has}: "
                 'pass AugLabelCallback(..., keys=("image", "label")) with the right names.'
             ) from None
         return images, labels

@@ -48,7 +48,7 @@ class MovedSet(Dataset[Example]):
         image, label = self.dataset[row]
         if not isinstance(image, Tensor):
             raise TypeError(
-                f"MovedSet takes images as tensors (C, H, W) in [0, 1] or bytes, but {kind_of(image)} came."
+                f"MovedSet takes images as tensors (C, H, W) in [0, 1] or bytes, got {kind_of(image)}."
             )
         words = f"{self.seed}/{int(self._epoch)}/{row}".encode()
         seed = int.from_bytes(hashlib.blake2b(words, digest_size=8).digest(), "big") >> 1
@@ -64,7 +64,7 @@ class MovedSet(Dataset[Example]):
 def views(loader: DataLoader[Example], epoch: int) -> Iterator[View]:
     """The loader's batches in that epoch, as views."""
     if not isinstance(loader.dataset, MovedSet):
-        raise TypeError(f"views takes a loader of a MovedSet, but one of {kind_of(loader.dataset)} came.")
+        raise TypeError(f"views takes a loader of a MovedSet, got one of {kind_of(loader.dataset)}.")
     loader.dataset.set_epoch(epoch)
     for images, labels, bucket, strength in loader:
         yield View(images, labels, bucket, strength)

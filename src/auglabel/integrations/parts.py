@@ -61,7 +61,7 @@ class OnNormalized(Around):
 
     def __init__(self, augment: Augmentation, mean: Sequence[float], std: Sequence[float]) -> None:
         if len(mean) != len(std) or not all(spread > 0 for spread in std):
-            raise ValueError(f"mean and std take a number per channel, std above 0, but {mean}, {std} came.")
+            raise ValueError(f"mean and std take a number per channel, std above 0, got {mean}, {std}.")
         super().__init__(augment)
         self.mean, self.std = tuple(mean), tuple(std)
 
@@ -70,7 +70,7 @@ class OnNormalized(Around):
         if not images.is_floating_point() or images.dim() != 4 or images.shape[1] != len(self.mean):
             raise TypeError(
                 f"images must be normalised, floating point and of shape (B, {len(self.mean)}, H, W), "
-                f"but {kind_of(images)} came."
+                f"got {kind_of(images)}."
             )
 
     def apply(self, images, labels, distance, model, generator) -> View:  # type: ignore[no-untyped-def]
@@ -88,8 +88,8 @@ class OnNormalized(Around):
         low, high = (float(edge) for edge in pixels.aminmax())
         if not (low >= -slack and high <= 1 + slack):
             raise ValueError(
-                f"images must be in [0, 1] once mean {self.mean} and std {self.std} are undone, but values "
-                f"from {low:.3g} to {high:.3g} came. Pass those the loader normalises with; what draws noise "
+                f"images must be in [0, 1] once mean {self.mean} and std {self.std} are undone, got values "
+                f"from {low:.3g} to {high:.3g}. Pass those the loader normalises with; what draws noise "
                 "into normalised images, such as timm's random erasing, must be off."
             )
 
@@ -104,7 +104,7 @@ def learned_for(
 ) -> AugLabel:
     """The AugLabel that came, or one made of its parts; for normalised images if `mean` is given."""
     if (mean is None) != (std is None):
-        raise ValueError("mean and std come together, but only one of them came.")
+        raise ValueError("mean and std come together, got only one of them.")
     if isinstance(augment, AugLabel):
         if num_classes is not None or alpha is not None or mean is not None or options:
             raise TypeError("an AugLabel comes with its options; give them where it is made.")

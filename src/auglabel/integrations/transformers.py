@@ -168,7 +168,7 @@ class Logits(nn.Module):
 def logits_of(outputs: Any) -> Tensor:
     found = outputs.get("logits") if isinstance(outputs, Mapping) else outputs
     if not isinstance(found, Tensor):
-        raise TypeError(f"the model must give logits, but {kind_of(outputs)} came.")
+        raise TypeError(f"the model must give logits, got {kind_of(outputs)}.")
     return found
 
 

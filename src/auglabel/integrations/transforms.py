@@ -37,12 +37,10 @@ class Transforms(Augmentation):
 
     def __init__(self, functions: Functions, levels: int | Mapping[str, int] = 10) -> None:
         if not isinstance(functions, Mapping) or not functions:
-            raise TypeError(
-                f"{type(self).__name__} takes names with functions, but {kind_of(functions)} came."
-            )
+            raise TypeError(f"{type(self).__name__} takes names with functions, got {kind_of(functions)}.")
         for name, function in functions.items():
             if not callable(function):
-                raise TypeError(f'"{name}" must be a function, but {kind_of(function)} came.')
+                raise TypeError(f'"{name}" must be a function, got {kind_of(function)}.')
         if isinstance(levels, Mapping):
             if levels.keys() != functions.keys():
                 raise ValueError(
@@ -72,7 +70,7 @@ class Transforms(Augmentation):
         moved = self._call(image.float() if half else image.clone(), name, strength, seed)
         if not isinstance(moved, Tensor) or moved.shape != image.shape:
             raise ValueError(
-                f'"{name}" must keep the image\'s shape {tuple(image.shape)}, but {kind_of(moved)} came.'
+                f'"{name}" must keep the image\'s shape {tuple(image.shape)}, got {kind_of(moved)}.'
             )
         return moved if image.dtype == torch.uint8 else moved.clamp(0, 1)
 
@@ -95,7 +93,7 @@ class TorchvisionTransforms(Transforms):
         if (name, strength) not in self._built:
             built: Any = self.functions[name](strength)
             if not callable(built):
-                raise TypeError(f'"{name}" must build a transform, but {kind_of(built)} came.')
+                raise TypeError(f'"{name}" must build a transform, got {kind_of(built)}.')
             if getattr(built, "p", 1) != 1:
                 raise ValueError(
                     f'"{name}" builds a transform that is applied with probability {built.p}, but its bucket '
@@ -120,7 +118,7 @@ class AlbumentationsTransforms(TorchvisionTransforms):
         found = np.ascontiguousarray(transform(image=array)["image"])
         if found.size != array.size:
             raise ValueError(
-                f'"{name}" must keep the image\'s shape {array.shape}, but one of {found.shape} came.'
+                f'"{name}" must keep the image\'s shape {array.shape}, got one of {found.shape}.'
             )
         moved = torch.from_numpy(found.reshape(array.shape)).permute(2, 0, 1).to(image.device)
         return moved if image.dtype == torch.uint8 else moved.to(image.dtype) / 255

@@ -44,7 +44,7 @@ def model_function(name: str) -> Callable[..., nn.Module]:
             )
         return MODELS[name]
     if not module or not rest:
-        raise ValueError(f'a model of your own is named as module:function, but "{shown(name)}" came.')
+        raise ValueError(f'a model of your own is named as module:function, got "{shown(name)}".')
     if module in ("timm", "torchvision"):
         return _published(module, rest)
     return imported(module, rest)
@@ -66,7 +66,7 @@ class Normalized(nn.Module):
 def imported(module: str, function: str) -> Callable[..., nn.Module]:
     """An attribute, perhaps of an attribute, of a module; the current directory counts as importable."""
     if not all(part.isidentifier() for part in module.split(".")):
-        raise ValueError(f'name the module as Python imports it, such as "nets.mine", but "{module}" came.')
+        raise ValueError(f'name the module as Python imports it, such as "nets.mine", got "{module}".')
     here = os.getcwd()
     if here not in sys.path:
         sys.path.append(here)  # last: a file here must not hide an installed package
@@ -85,7 +85,7 @@ def imported(module: str, function: str) -> Callable[..., nn.Module]:
             raise ValueError(f'the module "{module}" ({where}) has no "{function}".{near}')
         found = getattr(found, part)
     if not callable(found):
-        raise TypeError(f'"{module}:{function}" must be a function or a class, but {kind_of(found)} came.')
+        raise TypeError(f'"{module}:{function}" must be a function or a class, got {kind_of(found)}.')
     build: Callable[..., nn.Module] = found
     return build
 

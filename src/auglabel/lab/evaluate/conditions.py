@@ -167,11 +167,10 @@ def _function_at(
     if not isinstance(moved, Tensor) or moved.shape != images.shape or not moved.is_floating_point():
         came = kind_of(moved) if isinstance(moved, Tensor) else f"a {type(moved).__name__}"
         raise ValueError(
-            f"--on {name} must return images in floating point of shape {tuple(images.shape)}, "
-            f"but {came} came."
+            f"--on {name} must return images in floating point of shape {tuple(images.shape)}, got {came}."
         )
     low, high = (float(edge) for edge in moved.aminmax())
     if not (low >= 0 and high <= 1):  # or nan
-        came = "some are nan" if math.isnan(low) else f"values from {low:.9g} to {high:.9g} came"
-        raise ValueError(f"--on {name} must return pixels in [0, 1], but {came}: clamp them.")
+        came = "nan" if math.isnan(low) else f"values from {low:.9g} to {high:.9g}"
+        raise ValueError(f"--on {name} must return pixels in [0, 1], got {came}: clamp them.")
     return moved.detach().to(images)

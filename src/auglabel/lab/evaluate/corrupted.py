@@ -97,7 +97,7 @@ def require_severities(severities: Sequence[int]) -> None:
     for severity in severities:
         require_whole("severities", severity, 1, 5)
     if not severities or len(set(severities)) < len(severities):
-        raise ValueError(f"severities must name some of 1..5 once each, but {severities} came.")
+        raise ValueError(f"severities must name some of 1..5 once each, got {severities}.")
 
 
 class Made(Source):

@@ -63,17 +63,15 @@ def read_history(path: str | os.PathLike[str]) -> list[tuple[int, Confidences]]:
 def _entry(line: bytes) -> tuple[int, Confidences]:
     found = opened_line(line)
     if type(found.get("epoch")) is not int or not 0 <= found["epoch"] <= MOST_EPOCHS:
-        raise ValueError(f'an object with a whole number as "epoch" was expected, but {kind_of(found)} came.')
+        raise ValueError(f'an object with a whole number as "epoch" was expected, got {kind_of(found)}.')
     rows = found.get("confidence")
     if not isinstance(rows, dict) or not rows or not all(isinstance(r, list) and r for r in rows.values()):
-        raise ValueError(f'"confidence" must hold a list of numbers per kind, but {kind_of(rows)} came.')
+        raise ValueError(f'"confidence" must hold a list of numbers per kind, got {kind_of(rows)}.')
     if len(rows) > MOST_KINDS or sum(map(len, rows.values())) > MOST_BUCKETS:
-        raise ValueError(
-            f"a table has at most {MOST_KINDS:,} kinds and {MOST_BUCKETS:,} buckets, but more came."
-        )
+        raise ValueError(f"a table has at most {MOST_KINDS:,} kinds and {MOST_BUCKETS:,} buckets, got more.")
     for value in (value for row in rows.values() for value in row):
         if type(value) not in (int, float) or not 0 <= value <= 1:
-            raise ValueError(f"every confidence must be a number in [0, 1], but {kind_of(value)} came.")
+            raise ValueError(f"every confidence must be a number in [0, 1], got {kind_of(value)}.")
     return found["epoch"], rows
 
 
@@ -93,7 +91,7 @@ def heat_map(
     if len(values) != sum(levels) or len(kinds) != len(levels):
         raise ValueError(
             f"{len(kinds)} kinds with {sum(levels)} levels in all need as many confidences, "
-            f"but {len(values)} came."
+            f"got {len(values)}."
         )
     lowest = min(values)
     shown = Table(title=title, box=None, padding=0)
@@ -159,4 +157,4 @@ def _percent(confidence: float) -> str:
 
 def require_epochs(history: History) -> None:
     if not history:
-        raise ValueError("a history of at least one epoch was expected, but an empty one came.")
+        raise ValueError("a history of at least one epoch was expected, got an empty one.")

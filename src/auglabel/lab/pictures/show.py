@@ -97,7 +97,7 @@ def inspect_run(run: Run, out: str | None, console: Console) -> Path:
 
 def _write(picture: Image.Image, path: Path) -> Path:
     if path.suffix.lower() != ".png":
-        raise ValueError(f"--out must be a .png file, but {path} came.")
+        raise ValueError(f"--out must be a .png file, got {path}.")
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, lambda partial: picture.save(partial, "PNG"))
     return path

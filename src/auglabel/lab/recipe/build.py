@@ -52,7 +52,7 @@ def make_model(name: str, data: DataSet, options: dict[str, Any]) -> nn.Module:
     except (RuntimeError, TypeError, ValueError, KeyError, AttributeError) as error:
         raise ValueError(f"{name} could not be built: {str(error).split(chr(10), 1)[0]}") from None
     if not isinstance(model, nn.Module):
-        raise ValueError(f"{name} must return a torch.nn.Module, but a {type(model).__name__} came.")
+        raise ValueError(f"{name} must return a torch.nn.Module, got a {type(model).__name__}.")
     require_predictions(name, model, data)
     return model
 
@@ -70,7 +70,7 @@ def require_predictions(name: str, model: nn.Module, data: DataSet) -> None:
     if getattr(logits, "shape", None) != (1, len(data.classes)):
         came = tuple(logits.shape) if hasattr(logits, "shape") else type(logits).__name__
         raise ValueError(
-            f"{name} must give {len(data.classes)} logits, one per class of {data.name}, but {came} came."
+            f"{name} must give {len(data.classes)} logits, one per class of {data.name}, got {came}."
         )
 
 

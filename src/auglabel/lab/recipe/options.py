@@ -147,7 +147,7 @@ def explained(message: str, origin: Callable[[str], str]) -> str:
     if "a list" in wanted:
         form = "" if came[1].startswith(("[", "{")) else f" Type it as [{shown(came[1])}]."
         return f"{origin(wrong[1])}{wrong[1]} must be {wanted}, got {shown(came[1])}.{form}"
-    return f"{origin(wrong[1])}{wrong[1]} must be {wanted}, but {shown(came[1])} came."
+    return f"{origin(wrong[1])}{wrong[1]} must be {wanted}, got {shown(came[1])}."
 
 
 def _plain(expected: str) -> str:
@@ -173,7 +173,7 @@ def pairs(words: Sequence[str]) -> list[tuple[str, str]]:
     while rest:
         word = rest.pop(0)
         if not word.startswith("--") or len(word) < 3:
-            raise RecipeError(f'an option such as --epochs 10 was expected, but "{word}" came.')
+            raise RecipeError(f'an option such as --epochs 10 was expected, got "{word}".')
         key, equals, value = word[2:].partition("=")
         if not equals:
             value = rest.pop(0) if rest and not rest[0].startswith("--") else "true"

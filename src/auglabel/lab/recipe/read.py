@@ -69,7 +69,7 @@ def _take_file(draft: _Draft, path: Path, after: tuple[Path, ...]) -> None:
     if (base := found.pop("base", None)) is not None:
         place = lines.place("base")
         if not isinstance(base, str):
-            raise RecipeError(f"{place}base must name a recipe, but {brief(base)} came.")
+            raise RecipeError(f"{place}base must name a recipe, got {brief(base)}.")
         below = path.parent / base if base.endswith((".yaml", ".yml")) else recipe_path(base, place)
         if not below.is_file():
             raise RecipeError(f"{place}there is no file {shown(below)}.")
@@ -90,7 +90,7 @@ def _own_regimes(found: Any, lines: Lines) -> dict[str, list[Setting]]:
     for name, sections in found.items() if isinstance(found, dict) else [("", None)]:
         place = lines.place(f"regimes.{name}")
         if not isinstance(sections, dict):
-            raise RecipeError(f"{place}regimes must hold a regime's sections, but {brief(sections)} came.")
+            raise RecipeError(f"{place}regimes must hold a regime's sections, got {brief(sections)}.")
         own[name] = [Setting(key, value, place) for key, value in flat(sections).items()]
         try:
             regime(name)
@@ -159,7 +159,7 @@ class _Draft:
 
     def _choose(self, section: str, name: Any, origin: str) -> None:
         if not isinstance(name, str):
-            raise RecipeError(f"{origin}{section} must name an entry, but {brief(name)} came.")
+            raise RecipeError(f"{origin}{section} must name an entry, got {brief(name)}.")
         if ":" in name and name not in self.typed:
             library, _, rest = name.partition(":")
             known = library in ("timm", "torchvision")

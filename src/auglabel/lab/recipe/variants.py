@@ -41,7 +41,7 @@ class AutoLabelVariant(AutoLabel):
     ) -> None:
         super().__init__(num_classes, len(grid), alpha)
         if from_buckets not in CHOICES:
-            raise ValueError(f"from_buckets must be one of {', '.join(CHOICES)}, but {from_buckets!r} came.")
+            raise ValueError(f"from_buckets must be one of {', '.join(CHOICES)}, got {from_buckets!r}.")
         require_whole("start", start, 0)
         self.grid, self.from_buckets, self.start, self.floor = grid, from_buckets, start, floor
         self.register_buffer("epochs", torch.zeros((), dtype=torch.int64))

@@ -72,7 +72,7 @@ def read_yaml(path: Path) -> tuple[Lines, dict[str, Any]]:
         why = shown(getattr(error, "problem", None) or error)
         raise ValueError(f"{path}{place}: this is not a recipe's YAML ({why}).") from None
     if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):
-        raise ValueError(f'{path}: a recipe holds lines such as "epochs: 40", but something else came.')
+        raise ValueError(f'{path}: a recipe holds lines such as "epochs: 40", got something else.')
     return lines, found
 
 

@@ -38,9 +38,9 @@ class Reported:
 
     def __post_init__(self) -> None:
         if Path(self.out).suffix.lower() not in (".html", ".htm") or Path(self.out).is_dir():
-            raise ValueError(f"--out must be an .html file, but {self.out} came.")
+            raise ValueError(f"--out must be an .html file, got {self.out}.")
         if self.pdf is not None and (self.pdf == "true" or Path(self.pdf).is_file()):
-            raise ValueError(f"--pdf must be a folder for the figures, but {self.pdf} came.")
+            raise ValueError(f"--pdf must be a folder for the figures, got {self.pdf}.")
 
 
 def report(names: Sequence[str], how: Reported, words: Sequence[str], console: Console) -> Path:

@@ -62,9 +62,7 @@ def load_checkpoint(path: Path) -> Checkpoint:
         tensors, about = _read(path)
         if about.get("format") != FORMAT:
             came = f'"{shown(about["format"])}"' if "format" in about else "another program's weights"
-            raise ValueError(
-                f'{path} is not a checkpoint of a run: "{FORMAT}" was expected, but {came} came.'
-            )
+            raise ValueError(f'{path} is not a checkpoint of a run: "{FORMAT}" was expected, got {came}.')
         words = about.get("facts", "")
         if _checksum(tensors, words) != about.get("checksum"):
             raise ValueError(f"{path} is damaged: its checksum does not fit its content.")
@@ -75,9 +73,7 @@ def load_checkpoint(path: Path) -> Checkpoint:
     except (ValueError, RecursionError):
         facts = words
     if not isinstance(facts, dict):
-        raise ValueError(
-            f"{path} is not a checkpoint: its facts must be an object, but {kind_of(facts)} came."
-        )
+        raise ValueError(f"{path} is not a checkpoint: its facts must be an object, got {kind_of(facts)}.")
     return Checkpoint(tensors, facts)
 
 

@@ -111,7 +111,7 @@ def settings(flag: str, text: str) -> dict[str, str]:
         option = option.removeprefix("--").replace("-", "_")
         if not option or not values:
             raise ValueError(
-                f'{flag} takes options with their values, such as "{SUCH_AS[flag]}", but "{part}" came.'
+                f'{flag} takes options with their values, such as "{SUCH_AS[flag]}", got "{part}".'
             )
         if option in found:
             raise ValueError(f"{flag} has {option} twice: give all its values at once.")

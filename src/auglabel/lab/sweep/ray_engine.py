@@ -94,7 +94,7 @@ def require_answer(address: str, seconds: float = 5.0) -> None:
     """Ray itself would try for minutes."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not host or not port.isdigit():
-        raise ValueError(f"--address must be HOST:PORT of a Ray head node, but {address} came.")
+        raise ValueError(f"--address must be HOST:PORT of a Ray head node, got {address}.")
     try:
         socket.create_connection((host, int(port)), timeout=seconds).close()
     except OSError as error:

@@ -187,7 +187,7 @@ def ranges_in(text: str) -> list[Range]:
     for option, ends in settings("--search", text).items():
         found = re.fullmatch(rf"({NUMBER})\.\.({NUMBER})", ends)
         if found is None or not float(found[1]) < float(found[2]):
-            raise ValueError(f"--search: {option} must have a range such as 0.005..0.5, but {ends} came.")
+            raise ValueError(f"--search: {option} must have a range such as 0.005..0.5, got {ends}.")
         ranges.append(Range(option, found[1], found[2]))
     return ranges
 

@@ -35,7 +35,7 @@ class Crew:
 
     def __post_init__(self) -> None:
         if self.engine not in ("local", "ray"):
-            raise ValueError(f"engine must be local or ray, but {self.engine!r} came.")
+            raise ValueError(f"engine must be local or ray, got {self.engine!r}.")
         if self.workers is not None:
             require_whole("workers", self.workers, 1)
         if self.address is not None and self.engine != "ray":
