@@ -14,8 +14,8 @@ from __future__ import annotations
 import torch
 
 from auglabel.calibration import Calibration, require_seen
-from auglabel.checks import require_number, require_whole
 from auglabel.labels import TablePolicy
+from auglabel.util.checks import require_number, require_whole
 
 
 class AutoLabel(TablePolicy):

@@ -14,8 +14,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from auglabel.binning import cell
-from auglabel.checks import (
+from auglabel.util.binning import cell
+from auglabel.util.checks import (
     kind_of,
     require_integers,
     require_range,

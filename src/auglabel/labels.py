@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from auglabel.calibration import Calibration
-from auglabel.checks import kind_of, require_number, require_range, require_unit, require_whole
 from auglabel.targets import one_class_targets, two_class_targets
+from auglabel.util.checks import kind_of, require_number, require_range, require_unit, require_whole
 from auglabel.view import View
 
 

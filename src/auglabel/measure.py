@@ -12,8 +12,8 @@ from torch import Generator, Tensor, nn
 
 from auglabel.augment.base import Augmentation
 from auglabel.calibration import Calibration
-from auglabel.checks import kind_of, require_whole
-from auglabel.modes import evaluating, pixels, unwrapped
+from auglabel.util.checks import kind_of, require_whole
+from auglabel.util.inference import eval_mode, model_input, unwrapped
 from auglabel.view import View
 
 GOLDEN = (math.sqrt(5) - 1) / 2
@@ -29,9 +29,9 @@ def measure(model: nn.Module, views: Iterable[View], groups: int = 1, bins: int 
     """
     model = unwrapped(model)
     seen = Calibration(groups, bins)
-    with evaluating(model):
+    with eval_mode(model):
         for view in views:
-            seen.update_logits(model(pixels(view.images, model)), view.labels, view.bucket)
+            seen.update_logits(model(model_input(view.images, model)), view.labels, view.bucket)
     return seen.summed_over_ranks()
 
 

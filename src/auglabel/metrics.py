@@ -11,9 +11,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from auglabel.binning import cell
 from auglabel.calibration import Calibration, require_probs
-from auglabel.checks import require_whole
+from auglabel.util.binning import cell
+from auglabel.util.checks import require_whole
 
 
 class RiskCoverage(NamedTuple):

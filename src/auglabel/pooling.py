@@ -20,8 +20,8 @@ import torch
 from torch import Tensor, nn
 
 from auglabel.calibration import CONFIDENCE, CORRECT, COUNT, Calibration, require_seen
-from auglabel.checks import kind_of, require_number, require_unit, shown
 from auglabel.distance import DistanceGrid
+from auglabel.util.checks import kind_of, require_number, require_unit, shown
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from auglabel.calibration import require_logits
-from auglabel.checks import kind_of, require_same_length, require_tensor, require_whole
+from auglabel.util.checks import kind_of, require_same_length, require_tensor, require_whole
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 import torch
 from torch import Tensor
 
-from auglabel.checks import require_integers, require_same_length, require_unit
+from auglabel.util.checks import require_integers, require_same_length, require_unit
 
 
 @dataclass(frozen=True, eq=False)

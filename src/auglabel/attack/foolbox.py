@@ -11,8 +11,8 @@ import torch
 from torch import Generator, Tensor, nn
 
 from auglabel.attack.pgd import box, gradient_of, require_attackable
-from auglabel.checks import require_integers, require_number
-from auglabel.modes import evaluating, unwrapped
+from auglabel.util.checks import require_integers, require_number
+from auglabel.util.inference import eval_mode, unwrapped
 
 ATTACKS = {
     "pgd": "LinfPGD",
@@ -53,10 +53,10 @@ def foolbox_attack(
     if len(images) == 0:
         return images.clone()
     if name not in QUERY_ONLY:
-        with evaluating(model):
+        with eval_mode(model):
             gradient_of(model, images[:1], labels[:1], "cross_entropy")  # says so if there is none
     run = _from_other_images if name == "hop_skip_jump" else _as_it_is
-    with evaluating(model), _frozen(model), _seeded(images.device, generator), torch.enable_grad():
+    with eval_mode(model), _frozen(model), _seeded(images.device, generator), torch.enable_grad():
         wrapped = foolbox.PyTorchModel(model, bounds=(0, 1), device=images.device)
         moved = run(attack, wrapped, images, labels, epsilon)
     return torch.clamp(moved.detach(), *box(images, epsilon))

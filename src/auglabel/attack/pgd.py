@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor, nn
 
-from auglabel.checks import (
+from auglabel.util.checks import (
     kind_of,
     readable,
     require_images,
@@ -20,8 +20,8 @@ from auglabel.checks import (
     require_tensor,
     require_whole,
 )
-from auglabel.drawing import source_of
-from auglabel.modes import evaluating, unwrapped
+from auglabel.util.inference import eval_mode, unwrapped
+from auglabel.util.randomness import drawing_device
 
 Loss = Literal["cross_entropy", "margin"]
 BLIND = "The gradient is zero at every image, so the attack is blind: auglabel.attack.sanity tells more."
@@ -61,7 +61,7 @@ def pgd(
     task = _Task(images, labels.detach(), radius, stride, *box(images, radius))
     if len(images) == 0:
         return images.clone()
-    with evaluating(model), torch.no_grad():
+    with eval_mode(model), torch.no_grad():
         if restarts == 1:
             moved = _climb(model, task, _start(task, _noise(images, generator)), steps, loss, early_stop)
         else:
@@ -150,7 +150,7 @@ def _best_of(
 
 def _noise(images: Tensor, generator: Generator | None) -> Tensor:
     """Uniform in [-1, 1), for every image whether still attacked or not, so that early stop shifts none."""
-    source = source_of(images.device, generator)
+    source = drawing_device(images.device, generator)
     noise = torch.rand(images.shape, dtype=images.dtype, device=source, generator=generator)
     return noise.to(images.device).mul_(2).sub_(1)
 

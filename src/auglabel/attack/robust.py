@@ -11,8 +11,8 @@ import torch
 from torch import Generator, Tensor, nn
 
 from auglabel.attack.pgd import BLIND, Loss, gradient_of, pgd, require_attackable, require_logits
-from auglabel.checks import require_integers, require_number, require_whole
-from auglabel.modes import evaluating, unwrapped
+from auglabel.util.checks import require_integers, require_number, require_whole
+from auglabel.util.inference import eval_mode, unwrapped
 
 
 def adversarial_accuracy(
@@ -129,14 +129,14 @@ def sanity(
 
 
 def _right(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
-    with evaluating(model), torch.no_grad():
+    with eval_mode(model), torch.no_grad():
         logits: Tensor = model(images)
     require_logits(logits, labels)
     return logits.argmax(dim=1) == labels
 
 
 def _blind(model: nn.Module, images: Tensor, labels: Tensor, batch: int) -> float:
-    with evaluating(model):
+    with eval_mode(model):
         blind = sum(
             int((gradient_of(model, some, classes, "cross_entropy")[0] == 0).all(dim=(1, 2, 3)).sum())
             for some, classes in zip(images.split(batch), labels.split(batch), strict=True)

@@ -9,9 +9,9 @@ from torch import Generator
 
 from auglabel.attack.pgd import pgd
 from auglabel.augment.base import Augmentation
-from auglabel.checks import require_number, require_whole
 from auglabel.distance import Distance, DistanceGrid
-from auglabel.modes import evaluating, pixels, unwrapped
+from auglabel.util.checks import require_number, require_whole
+from auglabel.util.inference import eval_mode, model_input, unwrapped
 from auglabel.view import View
 
 
@@ -55,14 +55,14 @@ class Adversarial(Augmentation):
     def apply(self, images, labels, distance, model, generator) -> View:  # type: ignore[no-untyped-def]
         if model is None:
             raise ValueError("Adversarial needs the model: call augment(images, labels, model).")
-        images = pixels(images, model)
+        images = model_input(images, model)
         strength = distance.strength.ceil() if self.fixed else distance.strength
         attacked = strength > 0 if self.clean_share else slice(None)
         epsilon = self.epsilon_max * strength[attacked]
         right = labels[attacked]
         if self.against == "prediction" and len(right):
             model = unwrapped(model)
-            with evaluating(model), torch.no_grad():
+            with eval_mode(model), torch.no_grad():
                 right = model(images[attacked]).float().softmax(dim=1)
         moved = pgd(model, images[attacked], right, epsilon, steps=self.steps, generator=generator)
         if self.clean_share:

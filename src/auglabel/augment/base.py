@@ -7,8 +7,8 @@ from dataclasses import replace
 import torch
 from torch import Generator, Tensor, nn
 
-from auglabel.checks import require_images, require_integers, require_same_length
 from auglabel.distance import Distance, DistanceGrid
+from auglabel.util.checks import require_images, require_integers, require_same_length
 from auglabel.view import View
 
 
@@ -34,7 +34,7 @@ class Augmentation:
         model: nn.Module | None,
         generator: Generator | None,
     ) -> View:
-        """`images` moved by `distance`. Only attacks call `model`, with `modes.pixels(images, model)`."""
+        """`images` moved by `distance`. Only attacks call `model`, with `model_input(images, model)`."""
         raise NotImplementedError(f"{type(self).__name__} must define apply(...).")
 
     def require(self, images: Tensor) -> Tensor | None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from auglabel.checks import brief, entry, require_number
+from auglabel.util.checks import brief, entry, require_number
 
 Interpolation = Literal["bilinear", "nearest"]
 Values = tuple[float, ...]  # at magnitudes 0 to 10

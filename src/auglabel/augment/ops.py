@@ -15,8 +15,8 @@ import torch.nn.functional as F
 from torch import Generator, Tensor
 
 from auglabel.augment.magnitudes import MILD, Interpolation, Magnitudes
-from auglabel.checks import brief, require_whole
-from auglabel.drawing import source_of
+from auglabel.util.checks import brief, require_whole
+from auglabel.util.randomness import drawing_device
 
 GEOMETRIC = ("rotate", "shear_x", "shear_y", "translate_x", "translate_y")
 WITHOUT_MAGNITUDE = ("autocontrast", "equalize")
@@ -261,7 +261,7 @@ def blend(images: Tensor, others: Tensor, order: Tensor | None, weight: Tensor) 
 
 def draw_whole(count: int, n: int, device: torch.device, generator: Generator | None) -> Tensor:
     """n whole numbers below `count`: drawn where the generator lives, then moved."""
-    source = source_of(device, generator)
+    source = drawing_device(device, generator)
     return torch.randint(count, (n,), device=source, generator=generator).to(device)
 
 

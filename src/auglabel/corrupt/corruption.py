@@ -10,12 +10,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from auglabel.checks import entry, kind_of, require_images, require_whole
 from auglabel.corrupt import blur, digital, noise, weather
 from auglabel.corrupt.draws import Draws
 from auglabel.corrupt.figures import PARAMETERS, SUITES
 from auglabel.corrupt.frost import textures
 from auglabel.corrupt.spatter import spatter
+from auglabel.util.checks import entry, kind_of, require_images, require_whole
 
 SMALLEST = 16  # pixels of a side
 SHRINK = {"cifar": 0.2, "imagenet": 1.0}  # of the frost

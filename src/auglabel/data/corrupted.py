@@ -11,14 +11,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from auglabel.checks import entry, require_whole, shown
 from auglabel.data.corrupted_files import CHECKSUMS, FIVE, Mapped, pixels_of, whole_numbers
 from auglabel.data.decode import OneSize, Streamed
 from auglabel.data.download import blocks, md5
 from auglabel.data.files import find_images
 from auglabel.data.picture import Frame, opened
 from auglabel.data.source import Source
-from auglabel.sealed import OtherFormat, read_sealed
+from auglabel.util.checks import entry, require_whole, shown
+from auglabel.util.checksummed_json import OtherFormat, read_checksummed
 
 FORMAT = "auglabel corrupted copies, version 1"  # of about.json
 ABOUT = {"types": [str], "classes": [str], "shape": [int], "images": int, "md5?": {...: str}}  # of that
@@ -52,7 +52,7 @@ def read_about(where: Path) -> dict[str, Any] | None:
     if not file.is_file():
         return None
     try:
-        found = read_sealed(file, FORMAT, what="what auglabel corrupt says of its copies", shape=ABOUT)
+        found = read_checksummed(file, FORMAT, what="what auglabel corrupt says of its copies", shape=ABOUT)
     except OtherFormat as error:
         if error.ours:
             raise

@@ -14,8 +14,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from auglabel.checks import shown
 from auglabel.data.source import Source
+from auglabel.util.checks import shown
 
 FIVE = 5  # severities, one after the other
 

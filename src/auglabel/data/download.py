@@ -8,7 +8,7 @@ import urllib.request
 from collections.abc import Iterable
 from pathlib import Path
 
-from auglabel.whole import write_whole
+from auglabel.util.atomic_write import write_atomically
 
 
 def fetched(address: str, target: Path, expected: str) -> Path:
@@ -24,7 +24,7 @@ def fetched(address: str, target: Path, expected: str) -> Path:
 
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(target, fetch)
+        write_atomically(target, fetch)
     except (OSError, http.client.HTTPException) as error:
         raise OSError(
             f"{address} could not be fetched ({getattr(error, 'reason', None) or error}): "

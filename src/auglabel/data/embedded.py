@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from auglabel.data.source import DataSet, InMemory, in_memory
-from auglabel.packaged import packaged
+from auglabel.util.resources import resource_folder
 
-FILE = packaged("data") / "fashion.npz"
+FILE = resource_folder("data") / "fashion.npz"
 SHA256 = "4353abb7c5ea07f02a70e5c64d8b05e330c1d641caf55db4034360533dd1fac9"
 CLASSES = (
     "T-shirt/top",

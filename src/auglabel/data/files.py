@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
-from auglabel.checks import shown
+from auglabel.util.checks import shown
 
 EXTENSIONS = (
     *(".png", ".jpg", ".jpeg", ".webp", ".bmp"),

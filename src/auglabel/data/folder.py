@@ -12,13 +12,13 @@ from typing import Any, Literal
 
 import torch
 
-from auglabel.checks import kind_of, require_number, require_whole
 from auglabel.data import cache as kept
 from auglabel.data.decode import OneSize, Streamed, decode, first_size
 from auglabel.data.files import Files, find_images
 from auglabel.data.layout import Layout, arrange
 from auglabel.data.picture import Frame, pillow
 from auglabel.data.source import DataSet, InMemory, in_memory
+from auglabel.util.checks import kind_of, require_number, require_whole
 
 IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))  # mean, std
 GREY = ((0.449,), (0.226,))  # their averages

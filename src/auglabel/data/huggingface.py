@@ -13,11 +13,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from auglabel.checks import require_number, shown
 from auglabel.data.decode import OneSize, Streamed, decode, first_size
 from auglabel.data.folder import Crop, framed, usual_statistics
 from auglabel.data.picture import Frame
 from auglabel.data.source import MOST_CLASSES, DataSet, InMemory, in_memory
+from auglabel.util.checks import require_number, shown
 
 CACHES = (
     "HF_CACHE_HOME",

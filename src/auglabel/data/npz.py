@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from auglabel.checks import shown
 from auglabel.data.source import MOST_CLASSES, DataSet, InMemory, in_memory
+from auglabel.util.checks import shown
 
 UNPACKED = 2**28, 100  # no more than this many bytes, or this many times the file's: a bomb has a thousand
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from auglabel.checks import shown
+from auglabel.util.checks import shown
 
 BYTES = ("u1", b"u1", "uint8", b"uint8")  # what a dtype of bytes is called
 WORDS = (bytes, str)

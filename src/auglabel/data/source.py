@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from auglabel.checks import kind_of, require_integers, require_range, require_same_length
+from auglabel.util.checks import kind_of, require_integers, require_range, require_same_length
 
 MOST_CLASSES = 2**20  # where they are counted off a file's labels: one wrong number would make billions
 

@@ -9,8 +9,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from auglabel.checks import kind_of
 from auglabel.data.source import DataSet, Source, Subset
+from auglabel.util.checks import kind_of
 
 TEST_SHARE = 0.2  # of data that come without a test part
 

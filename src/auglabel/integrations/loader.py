@@ -18,7 +18,7 @@ from torch import Generator, Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from auglabel.augment.base import Augmentation
-from auglabel.checks import kind_of, require_whole
+from auglabel.util.checks import kind_of, require_whole
 from auglabel.view import View
 
 Example = tuple[Tensor, Tensor, Tensor, Tensor]  # image, label, bucket, strength

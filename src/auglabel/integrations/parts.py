@@ -12,11 +12,11 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from auglabel.augment.base import Augmentation
-from auglabel.checks import kind_of, require_tensor
+from auglabel.augment_and_label import AugmentAndLabel
 from auglabel.measure import pair
 from auglabel.models.normalize import Normalize
-from auglabel.modes import unwrapped
-from auglabel.together import AugLabel
+from auglabel.util.checks import kind_of, require_tensor
+from auglabel.util.inference import unwrapped
 from auglabel.view import View
 
 Batch = tuple[Tensor, Tensor]
@@ -95,25 +95,25 @@ class OnNormalized(Around):
 
 
 def learned_for(
-    augment: Augmentation | AugLabel,
+    augment: Augmentation | AugmentAndLabel,
     num_classes: int | None,
     alpha: float | None,
     mean: Sequence[float] | None,
     std: Sequence[float] | None,
     options: dict[str, Any],
-) -> AugLabel:
-    """The AugLabel that came, or one made of its parts; for normalised images if `mean` is given."""
+) -> AugmentAndLabel:
+    """The AugmentAndLabel that came, or one made of its parts; for normalised images if `mean` is given."""
     if (mean is None) != (std is None):
         raise ValueError("mean and std come together, got only one of them.")
-    if isinstance(augment, AugLabel):
+    if isinstance(augment, AugmentAndLabel):
         if num_classes is not None or alpha is not None or mean is not None or options:
-            raise TypeError("an AugLabel comes with its options; give them where it is made.")
+            raise TypeError("an AugmentAndLabel comes with its options; give them where it is made.")
         return augment
     if mean is not None and std is not None:
         augment = OnNormalized(augment, mean, std)
     elif isinstance(augment, Augmentation) and type(augment).require is Augmentation.require:  # for images
         augment = OnPixels(augment)
-    return AugLabel(augment, num_classes, alpha, **options)
+    return AugmentAndLabel(augment, num_classes, alpha, **options)
 
 
 def own_share(loader: object, batches: Iterable[Batch]) -> Iterator[Batch]:

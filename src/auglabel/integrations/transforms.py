@@ -19,9 +19,9 @@ import torch
 from torch import Tensor
 
 from auglabel.augment.base import Augmentation
-from auglabel.checks import kind_of, require_whole
 from auglabel.distance import DistanceGrid
-from auglabel.drawing import source_of
+from auglabel.util.checks import kind_of, require_whole
+from auglabel.util.randomness import drawing_device
 from auglabel.view import View
 
 Functions = Mapping[str, Callable[..., Any]]
@@ -53,7 +53,7 @@ class Transforms(Augmentation):
         self.grid = DistanceGrid(tuple(levels[name] for name in functions), tuple(functions))
 
     def apply(self, images, labels, distance, model, generator) -> View:  # type: ignore[no-untyped-def]
-        source = source_of(images.device, generator)
+        source = drawing_device(images.device, generator)
         seeds = torch.randint(2**31, (len(images),), device=source, generator=generator).tolist()
         levels = torch.tensor(self.grid.levels, device=images.device)[distance.kind]
         strength = self.grid.level(distance) / levels

@@ -12,12 +12,12 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from auglabel.checks import kind_of, shown
 from auglabel.models.fast import FastNet
 from auglabel.models.normalize import Normalize
 from auglabel.models.resnet import ResNet
 from auglabel.models.small import SmallNet
 from auglabel.models.wide_resnet import WideResNet
+from auglabel.util.checks import kind_of, shown
 
 MODELS: dict[str, Callable[..., nn.Module]] = {
     "small": SmallNet,

@@ -7,8 +7,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from auglabel.checks import require_whole
 from auglabel.models.normalize import Normalize
+from auglabel.util.checks import require_whole
 
 BLOCKS = {18: (2, 2, 2, 2), 50: (3, 4, 6, 3)}
 

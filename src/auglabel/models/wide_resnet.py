@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from torch import Tensor, nn
 
-from auglabel.checks import require_whole
 from auglabel.models.normalize import Normalize
+from auglabel.util.checks import require_whole
 
 MOST_LAYERS = 3000
 

@@ -13,7 +13,6 @@ from torch import Tensor, nn
 
 from auglabel import __version__
 from auglabel.augment.base import Augmentation
-from auglabel.checks import require_whole, shown
 from auglabel.data.source import DataSet, Source, Subset
 from auglabel.data.split import Parts
 from auglabel.lab.evaluate.audit import Audit, as_json, audit_of
@@ -29,7 +28,8 @@ from auglabel.lab.runs.checkpoint import load_weights
 from auglabel.lab.runs.run import Run
 from auglabel.lab.train import feed
 from auglabel.measure import calibrate, measure
-from auglabel.sealed import write_sealed
+from auglabel.util.checks import require_whole, shown
+from auglabel.util.checksummed_json import write_checksummed
 from auglabel.view import View
 
 Part = Literal["validation", "test", "all"]
@@ -81,7 +81,7 @@ def audit_network(name: str | None, how: Audited, words: Sequence[str], console:
         "data": {"name": data.name, "checksum": data.checksum, "part": part, "images": len(source)},
         "seed": recipe.training.seed,
     }
-    write_sealed(out, as_json(audit, facts))
+    write_checksummed(out, as_json(audit, facts))
     return out
 
 

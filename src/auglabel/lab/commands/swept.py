@@ -12,7 +12,6 @@ from pathlib import Path
 
 from rich.console import Console
 
-from auglabel.checks import require_whole
 from auglabel.lab.evaluate.conditions import Attack
 from auglabel.lab.evaluate.corrupted import Corruptions
 from auglabel.lab.evaluate.measured import Measured, asked_for
@@ -24,6 +23,7 @@ from auglabel.lab.sweep.job import Job, Results
 from auglabel.lab.sweep.search import Searches
 from auglabel.lab.sweep.summary import summary_of
 from auglabel.lab.sweep.sweep import Crew
+from auglabel.util.checks import require_whole
 
 SEEDS = 3
 

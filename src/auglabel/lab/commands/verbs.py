@@ -11,7 +11,6 @@ from typing import Any
 from jsonargparse import ArgumentParser
 from rich.console import Console
 
-from auglabel.checks import entry, require_whole
 from auglabel.corrupt import SUITES
 from auglabel.lab.commands.audited import Audited, audit_network
 from auglabel.lab.commands.swept import Sweep, sweep_recipe
@@ -32,6 +31,7 @@ from auglabel.lab.runs.run import Run
 from auglabel.lab.sweep.sweep import Crew
 from auglabel.lab.train.train import How
 from auglabel.models.by_name import MODELS
+from auglabel.util.checks import entry, require_whole
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,6 @@ import torch
 from rich.console import Console
 
 from auglabel import __version__
-from auglabel.checks import entry, require_whole
 from auglabel.corrupt import SEVERITIES, corrupt, parameters_for, suite
 from auglabel.corrupt.frost import PHOTOGRAPHS, textures
 from auglabel.data.corrupted import FORMAT, folder_name, read_about
@@ -31,7 +30,8 @@ from auglabel.lab.recipe.catalogue import DATASETS
 from auglabel.lab.recipe.recipe import flat
 from auglabel.lab.runs.files import locked
 from auglabel.lab.runs.run import Run
-from auglabel.sealed import write_sealed
+from auglabel.util.checks import entry, require_whole
+from auglabel.util.checksummed_json import write_checksummed
 
 MAY_DIFFER = ("types", "data.name")  # of the facts, when a call goes on with the copies of another
 
@@ -160,7 +160,7 @@ class _About:
 
     def _write(self) -> None:
         with writing(self.file):
-            write_sealed(self.file, self.facts)
+            write_checksummed(self.file, self.facts)
 
 
 def _frost(where: str | None) -> str:

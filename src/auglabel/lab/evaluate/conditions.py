@@ -14,12 +14,12 @@ from torch import Generator, Tensor, nn
 
 from auglabel.attack.foolbox import ATTACKS, foolbox_attack
 from auglabel.attack.pgd import pgd
-from auglabel.checks import entry, kind_of, require_number, require_whole
 from auglabel.corrupt import SEVERITIES, SUITES
 from auglabel.data.source import DataSet, Source
 from auglabel.lab.evaluate.corrupted import Corruptions
 from auglabel.models.by_name import imported
-from auglabel.modes import evaluating
+from auglabel.util.checks import entry, kind_of, require_number, require_whole
+from auglabel.util.inference import eval_mode
 
 Corrupt = Callable[[Tensor, int, Generator], Tensor]  # images in [0, 1], severity
 Move = Callable[[nn.Module, Tensor, Tensor, Generator], Tensor]  # model, images in [0, 1], labels
@@ -132,7 +132,7 @@ def _foolbox(
 
 def _still_wrong(model: nn.Module, images: Tensor, moved: Tensor, labels: Tensor) -> Tensor:
     """An image that fools the model as it is needs no attack that repairs it."""
-    with evaluating(model), torch.no_grad():
+    with eval_mode(model), torch.no_grad():
         repaired = (model(images).argmax(dim=1) != labels) & (model(moved).argmax(dim=1) == labels)
     return torch.where(repaired[:, None, None, None], images, moved)
 

@@ -11,11 +11,11 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from auglabel.checks import require_whole
 from auglabel.corrupt import SEVERITIES, corrupt, parameters_for, require_large, suite
 from auglabel.data.corrupted import Corrupted, corrupted
 from auglabel.data.decode import Streamed
 from auglabel.data.source import DataSet, Source, Subset
+from auglabel.util.checks import require_whole
 
 OWN = "give the copies of its own data set"
 RESEMBLES = {"color": "saturate"}  # an operation of training, and the corruption that it is much like

@@ -15,15 +15,15 @@ from torch import Generator, Tensor, nn
 from auglabel import metrics
 from auglabel.augment.base import Augmentation
 from auglabel.calibration import CONFIDENCE, CORRECT, COUNT, Calibration
-from auglabel.checks import require_whole
 from auglabel.data.source import DataSet, Source
 from auglabel.lab.evaluate.bootstrap import Figure, bootstrapped, interval, resampled
 from auglabel.lab.evaluate.conditions import Condition, as_it_is
 from auglabel.lab.evaluate.corrupted import Reordered
 from auglabel.lab.recipe.seeding import generator_for
 from auglabel.lab.train import feed
-from auglabel.modes import evaluating, pixels
 from auglabel.scaling import TemperatureScaling
+from auglabel.util.checks import require_whole
+from auglabel.util.inference import eval_mode, model_input
 
 STREAMING = ("accuracy", "confidence", "ece", "debiased_ece", "max_ce", "nll", "brier")
 BASIC = ("ece", "max_ce", "equal_mass_ece", "classwise_ece")  # with a basic interval: see bootstrap.py
@@ -174,8 +174,8 @@ def predict(
         generator = generator_for(seed, purpose, number)
         images, labels = (part.to(device).split(together) for part in block)
         for some, classes in zip(images, labels, strict=True):
-            moved = condition.move(model, pixels(some, model), classes, generator)
-            with evaluating(model), torch.no_grad():
+            moved = condition.move(model, model_input(some, model), classes, generator)
+            with eval_mode(model), torch.no_grad():
                 logits += [model(batch).float().cpu() for batch in moved.split(batch_size)]
     return torch.cat(logits)
 

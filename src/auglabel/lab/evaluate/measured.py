@@ -13,7 +13,6 @@ from torch import Tensor, nn
 
 from auglabel import __version__
 from auglabel.augment.base import Augmentation
-from auglabel.checks import require_whole
 from auglabel.data.source import DataSet
 from auglabel.data.split import Parts
 from auglabel.lab.evaluate.conditions import Attack, Condition, conditions
@@ -27,8 +26,9 @@ from auglabel.lab.recipe.recipe import Recipe
 from auglabel.lab.runs.checkpoint import load_checkpoint, load_weights, require_fitting
 from auglabel.lab.runs.run import Run
 from auglabel.lab.train.saving import part_of
-from auglabel.sealed import unlike, write_sealed
-from auglabel.whole import write_text
+from auglabel.util.atomic_write import write_text
+from auglabel.util.checks import require_whole
+from auglabel.util.checksummed_json import mismatch, write_checksummed
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ def run_weights(run: Run, which: str = "last") -> tuple[dict[str, Tensor], dict[
     if checkpoint is None:
         raise ValueError(f"{run.path} has no checkpoint yet: auglabel train --resume --out {run.path}.")
     average = part_of(checkpoint.tensors, "average.module")
-    if wrong := unlike(checkpoint.facts, {"epoch": int}):
+    if wrong := mismatch(checkpoint.facts, {"epoch": int}):
         raise ValueError(f"{run.path} has a checkpoint of another version: {wrong}.")
     about = {"checkpoint": which, "epoch": checkpoint.facts["epoch"]}
     return average or part_of(checkpoint.tensors, "model"), about | {"averaged": bool(average)}
@@ -211,7 +211,7 @@ def _measure(
         console.print(note, markup=False)
     name = asked.file_name
     found = as_json(evaluation, about)
-    write_sealed(out / f"{name}.json", found)
+    write_checksummed(out / f"{name}.json", found)
     write_text(out / f"{name}.csv", as_csv(evaluation))
     console.print(f"wrote {out / name}.json and .csv", markup=False, soft_wrap=True)
     return found

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from auglabel.lab.evaluate.bootstrap import Figure
 from auglabel.lab.evaluate.evaluate import Evaluation, Row
-from auglabel.sealed import read_sealed, unlike
+from auglabel.util.checksummed_json import mismatch, read_checksummed
 
 EVALUATION_FORMAT = "auglabel evaluation, version 1"
 FIGURES = {...: {"value": (float, None), ...: (float, None)}}
@@ -39,10 +39,10 @@ SHOWN = {"accuracy": "accuracy", "ece": "ECE", "debiased_ece": "debiased", "nll"
 def read_evaluation(path: Path) -> dict[str, Any]:
     """What `auglabel eval` wrote."""
     again = "Measure it again."
-    found = read_sealed(path, EVALUATION_FORMAT, what="an evaluation", otherwise=again, shape=EVALUATION)
+    found = read_checksummed(path, EVALUATION_FORMAT, what="an evaluation", otherwise=again, shape=EVALUATION)
     for row in found["rows"]:
         bins = row.get("bins") or {name: [] for name in BINS}  # older ones have none
-        if row["count"] < 1 or unlike(bins, BINS) or len({len(bins[name]) for name in BINS}) > 1:
+        if row["count"] < 1 or mismatch(bins, BINS) or len({len(bins[name]) for name in BINS}) > 1:
             raise ValueError(f"{path} is damaged: the images or bins of a row of it are wrong. {again}")
     return found
 

@@ -13,10 +13,10 @@ from rich.table import Table
 from rich.text import Text
 from torch import Tensor
 
-from auglabel.checks import brief, kind_of
 from auglabel.lab.pictures.sheet import tint
 from auglabel.lab.runs.files import read_bounded
-from auglabel.sealed import opened_line
+from auglabel.util.checks import brief, kind_of
+from auglabel.util.checksummed_json import parse_line
 
 Confidences = dict[str, list[float]]  # a kind's name -> the confidence of each of its levels
 History = Sequence[tuple[int, Confidences]]  # (epoch, confidences), in order
@@ -61,7 +61,7 @@ def read_history(path: str | os.PathLike[str]) -> list[tuple[int, Confidences]]:
 
 
 def _entry(line: bytes) -> tuple[int, Confidences]:
-    found = opened_line(line)
+    found = parse_line(line)
     if type(found.get("epoch")) is not int or not 0 <= found["epoch"] <= MOST_EPOCHS:
         raise ValueError(f'an object with a whole number as "epoch" was expected, got {kind_of(found)}.')
     rows = found.get("confidence")

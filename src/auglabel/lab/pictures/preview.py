@@ -11,8 +11,14 @@ from torch import Tensor, nn
 
 from auglabel.augment.adversarial import Adversarial
 from auglabel.augment.base import Augmentation
-from auglabel.checks import require_images, require_range, require_same_length, require_unit, require_whole
 from auglabel.lab.pictures.sheet import BLACK, GREY, PALE, WHITE, shortened, tint, width_of, write
+from auglabel.util.checks import (
+    require_images,
+    require_range,
+    require_same_length,
+    require_unit,
+    require_whole,
+)
 
 TITLE, LABEL, CAPTION = 20, 15, 13  # font sizes
 LINE, GAP, MARGIN = 17, 8, 16

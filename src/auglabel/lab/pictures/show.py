@@ -30,7 +30,7 @@ from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.recipe.recipe import Recipe
 from auglabel.lab.runs.checkpoint import require_fitting
 from auglabel.lab.runs.run import Run
-from auglabel.whole import write_whole
+from auglabel.util.atomic_write import write_atomically
 
 SHOWN = 64  # training images to choose from
 
@@ -99,5 +99,5 @@ def _write(picture: Image.Image, path: Path) -> Path:
     if path.suffix.lower() != ".png":
         raise ValueError(f"--out must be a .png file, got {path}.")
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, lambda partial: picture.save(partial, "PNG"))
+    write_atomically(path, lambda partial: picture.save(partial, "PNG"))
     return path

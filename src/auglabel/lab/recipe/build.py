@@ -15,7 +15,7 @@ from auglabel.lab.recipe.catalogue import DATASETS
 from auglabel.lab.recipe.recipe import Recipe
 from auglabel.lab.recipe.seeding import generator_for
 from auglabel.models.by_name import model_function
-from auglabel.modes import evaluating
+from auglabel.util.inference import eval_mode
 
 NORMS = (nn.modules.batchnorm._BatchNorm, nn.GroupNorm, nn.LayerNorm, nn.modules.instancenorm._InstanceNorm)
 
@@ -62,7 +62,7 @@ def require_predictions(name: str, model: nn.Module, data: DataSet) -> None:
     channels, height, width = data.train.shape
     size = f"{channels} x {height} x {width}"
     try:
-        with evaluating(model), torch.no_grad():
+        with eval_mode(model), torch.no_grad():
             logits = model(torch.zeros(1, channels, height, width))
     except (RuntimeError, ValueError, TypeError) as error:
         why = str(error).split("\n", 1)[0]

@@ -8,9 +8,9 @@ from typing import Any, Literal, NamedTuple
 
 import yaml
 
-from auglabel.checks import entry, require_number, require_whole, shown
 from auglabel.lab.recipe.catalogue import LOSSES
 from auglabel.pooling import require_memory
+from auglabel.util.checks import entry, require_number, require_whole, shown
 
 ELSEWHERE = {"data.root", "data.path"}  # where data lies may change; what it holds is checked by its checksum
 

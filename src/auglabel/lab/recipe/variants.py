@@ -18,8 +18,8 @@ from torch import Tensor
 
 from auglabel.autolabel import AutoLabel
 from auglabel.calibration import Calibration, require_seen
-from auglabel.checks import require_whole
 from auglabel.distance import DistanceGrid
+from auglabel.util.checks import require_whole
 
 CHOICES = ("own", "all", "shuffled", "next", "previous")
 SHUFFLE = 0  # the seed of the one order that `shuffled` takes, so that runs of all seeds share it

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from auglabel.checks import shown
+from auglabel.util.checks import shown
 
 SEAL = "# checksum "
 FIRST = re.compile(rf"\A{SEAL}([0-9a-f]{{32}})\n")  # so that a file cut short still has it

@@ -18,7 +18,7 @@ from auglabel.lab.recipe.recipe import ELSEWHERE
 from auglabel.lab.report.page import Part, Picture, parts_of, picture_of, render
 from auglabel.lab.report.subject import Subject, by_data, methods_of, read_subject
 from auglabel.lab.runs.run import Run
-from auglabel.whole import write_bytes, write_text
+from auglabel.util.atomic_write import write_bytes, write_text
 
 LARGEST = 3_000_000  # bytes of a page; beyond that pictures are left out
 TILE = 48  # pixels of an image on a contact sheet

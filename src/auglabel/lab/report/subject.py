@@ -13,7 +13,7 @@ from auglabel.lab.pictures.inspect import History, read_history
 from auglabel.lab.recipe.recipe import ELSEWHERE, flat
 from auglabel.lab.recipe.yamlfile import read_yaml
 from auglabel.lab.runs.run import Run
-from auglabel.sealed import unlike
+from auglabel.util.checksummed_json import mismatch
 
 WORDS = {  # of a recipe, as people write them
     "clean": "no augmentation",
@@ -123,7 +123,7 @@ def evaluations_of(run: Run, epoch: int, checksum: str) -> tuple[dict[str, dict[
 
 def _require_whole(path: Path, recipe: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
     """What the report reads of a run must be there."""
-    if wrong := unlike(recipe, RECIPE) or unlike(facts, FACTS):
+    if wrong := mismatch(recipe, RECIPE) or mismatch(facts, FACTS):
         raise ValueError(f"{path} is incomplete or of another version: {wrong}.")
 
 

@@ -13,8 +13,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load, save_file
 from torch import Tensor
 
-from auglabel.checks import kind_of, shown
-from auglabel.whole import write_whole
+from auglabel.util.atomic_write import write_atomically
+from auglabel.util.checks import kind_of, shown
 
 FORMAT = "auglabel checkpoint, version 1"
 WEIGHTS = "auglabel weights, version 1"  # goes with the checksum
@@ -48,7 +48,7 @@ def _write(path: Path, plain: dict[str, Tensor], about: dict[str, str]) -> None:
         except SafetensorError as error:
             raise OSError(f"{path} could not be written: {error}.") from None
 
-    write_whole(path, write)
+    write_atomically(path, write)
 
 
 def load_checkpoint(path: Path) -> Checkpoint:

@@ -16,7 +16,6 @@ import torch
 from torch import Tensor
 
 from auglabel import __version__
-from auglabel.checks import shown
 from auglabel.data.source import DataSet
 from auglabel.data.split import Parts
 from auglabel.lab.recipe.options import RecipeError
@@ -25,8 +24,9 @@ from auglabel.lab.recipe.recipe import Recipe
 from auglabel.lab.recipe.yamlfile import sealed_text
 from auglabel.lab.runs.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from auglabel.lab.runs.files import append_line, locked, read_lines
-from auglabel.sealed import read_sealed, sealed_line, unlike, write_sealed
-from auglabel.whole import write_text, write_whole
+from auglabel.util.atomic_write import write_atomically, write_text
+from auglabel.util.checks import shown
+from auglabel.util.checksummed_json import checksummed_line, mismatch, read_checksummed, write_checksummed
 
 RUN_FORMAT = "auglabel run, version 1"
 FACTS = {  # what going on needs of run.json
@@ -125,10 +125,10 @@ class Run:
         """What `record_facts` wrote; empty before that."""
         if not self.facts_file.is_file():
             return {}
-        return read_sealed(self.facts_file, RUN_FORMAT, what="what a run was begun with", shape=FACTS)
+        return read_checksummed(self.facts_file, RUN_FORMAT, what="what a run was begun with", shape=FACTS)
 
     def record_facts(self, facts: Mapping[str, Any]) -> None:
-        write_sealed(self.facts_file, {"format": RUN_FORMAT, "versions": versions(), **facts})
+        write_checksummed(self.facts_file, {"format": RUN_FORMAT, "versions": versions(), **facts})
 
     def record_versions(self, epoch: int) -> str:
         """Record other versions than before to go on with after `epoch`; a line that says so, or ""."""
@@ -139,7 +139,7 @@ class Run:
         if not changed:
             return ""
         more = {"resumed": [*resumed, {"epoch": epoch, "versions": now}]}
-        write_sealed(self.facts_file, {**facts, **more})
+        write_checksummed(self.facts_file, {**facts, **more})
         told = ", ".join(f"{name} {shown(before[name])}, now {now[name]}" for name in changed)
         return f"note: after epoch {epoch} this run goes on with other versions than before: {told}"
 
@@ -159,7 +159,7 @@ class Run:
         self.facts()  # its version is that of the lines
         lines = read_lines(path)
         for number, line in enumerate(lines, start=1):
-            if wrong := unlike(line, shape):
+            if wrong := mismatch(line, shape):
                 raise ValueError(f"{path}, line {number} is damaged or of another version: {wrong}.")
         return lines
 
@@ -173,7 +173,7 @@ class Run:
         for path in (self.metrics_file, self.tables_file):
             if path.exists():
                 kept = [line for line in self._lines(path, {"epoch": int}) if line["epoch"] <= epoch]
-                write_text(path, "".join(sealed_line(line) + "\n" for line in kept))
+                write_text(path, "".join(checksummed_line(line) + "\n" for line in kept))
 
     def save(self, step: int, checkpoint: Checkpoint, *, keep: int, best: bool) -> None:
         """A checkpoint of `step`, the last `keep` of which stay, and the best one.
@@ -183,7 +183,7 @@ class Run:
         path = self.checkpoints / f"step-{step:08d}.safetensors"
         save_checkpoint(self.best_file if best else path, *checkpoint)
         if best:
-            write_whole(path, self._same_as_best)
+            write_atomically(path, self._same_as_best)
         for old in self.steps()[:-keep]:
             old.unlink(missing_ok=True)
         for torn in self.checkpoints.glob(".*.partial"):

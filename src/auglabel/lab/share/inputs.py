@@ -12,9 +12,9 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import Self
 
-from auglabel.checks import kind_of, require_whole
 from auglabel.data.folder import framed
 from auglabel.data.picture import Frame, decoding, opened, pillow, upright
+from auglabel.util.checks import kind_of, require_whole
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -19,7 +19,6 @@ from torch import Tensor, nn
 
 from auglabel import __version__
 from auglabel.augment.base import Augmentation
-from auglabel.checks import entry, shown
 from auglabel.lab.recipe.catalogue import AUGMENTATIONS
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.runs.checkpoint import load_weights, require_fitting
@@ -27,9 +26,10 @@ from auglabel.lab.runs.run import Run
 from auglabel.lab.share.card import card, measured, temperature_of
 from auglabel.lab.share.inputs import Input, input_of
 from auglabel.models.by_name import MODELS
-from auglabel.sealed import read_sealed, unlike, write_sealed
-from auglabel.tablefile import load_table, save_table
-from auglabel.whole import write_text, write_whole
+from auglabel.table_file import load_table, save_table
+from auglabel.util.atomic_write import write_atomically, write_text
+from auglabel.util.checks import entry, shown
+from auglabel.util.checksummed_json import mismatch, read_checksummed, write_checksummed
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -93,8 +93,8 @@ def share_run(run: Run, folder: Path, words: Sequence[str] = ()) -> Path:
     partial = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
     partial.mkdir(parents=True)
     try:
-        write_whole(partial / "model.safetensors", lambda file: shutil.copyfile(run.model_file, file))
-        write_sealed(partial / "config.json", config)
+        write_atomically(partial / "model.safetensors", lambda file: shutil.copyfile(run.model_file, file))
+        write_checksummed(partial / "config.json", config)
         if table is not None:
             save_table(partial / "labels.json", table, augment.grid)
         write_text(partial / "README.md", card(folder.name, config, augment, table, measured(run)))
@@ -164,11 +164,11 @@ def load_shared(folder: Path) -> Shared:
 
 
 def _config(path: Path) -> dict[str, Any]:
-    found = read_sealed(path, FORMAT, what="a shared model")
+    found = read_checksummed(path, FORMAT, what="a shared model")
     wanted = {"model": dict, "augment": dict, "id2label": {...: str}, "mean": [float], "std": [float]}
     wanted |= {"input": (None, INPUT), "temperature": (None, float)}
     for key, kind in wanted.items():
-        if wrong := unlike(found.get(key), kind, f'"{key}"'):
+        if wrong := mismatch(found.get(key), kind, f'"{key}"'):
             raise ValueError(f"{path}: {wrong}.")
     try:
         Input.from_json(found.get("input"))

@@ -20,7 +20,6 @@ from typing import Any
 
 import torch
 
-from auglabel.checks import shown
 from auglabel.lab.evaluate.conditions import Attack
 from auglabel.lab.evaluate.corrupted import Corruptions
 from auglabel.lab.evaluate.measured import Measured, asked_for, evaluate_run, run_weights
@@ -35,9 +34,10 @@ from auglabel.lab.runs.run import Run
 from auglabel.lab.train.feed import batches, in_turn
 from auglabel.lab.train.train import How, train
 from auglabel.measure import calibrate
-from auglabel.sealed import read_sealed, sealed
-from auglabel.tablefile import FORMAT as TABLE
-from auglabel.whole import write_text
+from auglabel.table_file import FORMAT as TABLE
+from auglabel.util.atomic_write import write_text
+from auglabel.util.checks import shown
+from auglabel.util.checksummed_json import read_checksummed, with_checksum
 
 FORMAT = "auglabel result, version 1"
 RESULT = {  # what is read of one
@@ -144,7 +144,7 @@ class Results:
 
 def read_result(path: Path) -> dict[str, Any]:
     again = "Remove it, and it is made again."
-    found = read_sealed(path, FORMAT, what="a result", otherwise=again, shape=RESULT)
+    found = read_checksummed(path, FORMAT, what="a result", otherwise=again, shape=RESULT)
     for evaluation in found["evaluations"]:
         columns, rows = evaluation["columns"], evaluation["rows"]
         named = {*KEPT, *(f"scaled_{name}" for name in KEPT)} <= set(columns[3:])
@@ -162,7 +162,8 @@ def _is_row(row: Sequence[Any]) -> bool:
 def _as_text(result: dict[str, Any]) -> str:
     """A line per entry: short enough to keep many, and to read."""
     lines = [
-        f" {json.dumps(key)}: {json.dumps(value, allow_nan=False)}" for key, value in sealed(result).items()
+        f" {json.dumps(key)}: {json.dumps(value, allow_nan=False)}"
+        for key, value in with_checksum(result).items()
     ]
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
@@ -217,7 +218,7 @@ def _result(
     facts, metrics = run.facts(), run.metrics()
     images = facts["data"]["images"]["train"]
     learns = job.recipe.labels.name.startswith("autolabel")
-    table = read_sealed(run.table_file, TABLE, what="a label table") if learns else None
+    table = read_checksummed(run.table_file, TABLE, what="a label table") if learns else None
     return {
         "format": FORMAT,
         "name": job.name,

@@ -13,10 +13,10 @@ from typing import Any, Literal, TypeVar
 import torch
 from rich.console import Console
 
-from auglabel.checks import require_whole
 from auglabel.lab.machine.bar import bar_of, followed
 from auglabel.lab.machine.workers import cores, each
 from auglabel.lab.sweep.job import Job, Results
+from auglabel.util.checks import require_whole
 
 Engine = Literal["local", "ray"]
 Item = TypeVar("Item")

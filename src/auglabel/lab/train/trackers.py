@@ -8,9 +8,9 @@ from typing import Any
 
 from accelerate import tracking
 
-from auglabel.checks import entry
 from auglabel.lab.recipe.recipe import Recipe, flat
 from auglabel.lab.runs.run import Run
+from auglabel.util.checks import entry
 
 TRACKERS: dict[str, Any] = {
     "tensorboard": tracking.TensorBoardTracker,

@@ -22,7 +22,6 @@ from accelerate.utils import DistributedDataParallelKwargs
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from auglabel import cpu
 from auglabel.augment.clean import Clean, crop_and_flip
 from auglabel.data.source import DataSet
 from auglabel.data.split import Parts
@@ -35,6 +34,7 @@ from auglabel.lab.train import feed
 from auglabel.labels import TablePolicy
 from auglabel.measure import calibrate, measure, turns_to_see_all
 from auglabel.pooling import Pool
+from auglabel.util import cpu
 from auglabel.view import View
 
 LOOK = 10  # steps between looks at the losses: each look makes an accelerator wait

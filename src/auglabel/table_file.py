@@ -8,9 +8,9 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from auglabel.checks import kind_of, require_unit, shown
 from auglabel.distance import DistanceGrid
-from auglabel.sealed import read_sealed, write_sealed
+from auglabel.util.checks import kind_of, require_unit, shown
+from auglabel.util.checksummed_json import read_checksummed, write_checksummed
 
 FORMAT = "auglabel table, version 1"
 AUDIT = "auglabel audit, version 1"  # a table and what it was read off
@@ -23,12 +23,14 @@ def save_table(path: str | os.PathLike[str], table: Tensor, grid: DistanceGrid) 
     if len(values) != len(grid):
         raise ValueError(f"the grid has {len(grid)} buckets, but the table has {len(values)}.")
     parts = zip(grid.kinds, values.split(list(grid.levels)), strict=True)
-    write_sealed(Path(path), {"format": FORMAT, "confidence": {kind: part.tolist() for kind, part in parts}})
+    write_checksummed(
+        Path(path), {"format": FORMAT, "confidence": {kind: part.tolist() for kind, part in parts}}
+    )
 
 
 def load_table(path: str | os.PathLike[str], grid: DistanceGrid) -> Tensor:
     """The confidences (num_buckets,) of a table or an audit, once they are known to fit `grid`."""
-    rows = read_sealed(Path(path), FORMAT, AUDIT, what="a label table").get("confidence")
+    rows = read_checksummed(Path(path), FORMAT, AUDIT, what="a label table").get("confidence")
     if not isinstance(rows, dict) or not all(isinstance(row, list) for row in rows.values()):
         raise ValueError(f'{path}: "confidence" must hold a list of numbers per kind, got {kind_of(rows)}.')
     has, wants = (
