@@ -83,7 +83,7 @@ def test_another_format_can_be_told_from_damage(tmp_path):
         read_checksummed(tmp_path / "a.json", "a, version 1", what="an a")
     assert not caught.value.ours
     (tmp_path / "a.json").write_text('{"format": "auglabel a, version 2"}')
-    with pytest.raises(OtherFormat, match='"auglabel a, version 1" was expected, but') as caught:
+    with pytest.raises(OtherFormat, match='"auglabel a, version 1" was expected, got') as caught:
         read_checksummed(tmp_path / "a.json", "auglabel a, version 1", what="an a")
     assert caught.value.ours
 
