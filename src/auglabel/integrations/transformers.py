@@ -28,6 +28,7 @@ from auglabel.augment.augmix import AugMix
 from auglabel.augment.base import Augmentation
 from auglabel.augment.randaug import RandAug
 from auglabel.checks import kind_of
+from auglabel.errors import UserError, UserTypeError
 from auglabel.integrations.parts import Batch, learned_for
 from auglabel.modes import unwrapped
 from auglabel.together import AugLabel
@@ -126,7 +127,7 @@ class AugLabelCallback(TrainerCallback):
         if found is not None:
             ours = self.learned.state_dict()
             if found.keys() != ours.keys():
-                raise ValueError(
+                raise UserError(
                     f"the checkpoint's labels have {', '.join(found)}, but ours have {', '.join(ours)}."
                 )
             dtypes = {name: value.dtype for name, value in ours.items()}
@@ -168,7 +169,7 @@ class Logits(nn.Module):
 def logits_of(outputs: Any) -> Tensor:
     found = outputs.get("logits") if isinstance(outputs, Mapping) else outputs
     if not isinstance(found, Tensor):
-        raise TypeError(f"the model must give logits, got {kind_of(outputs)}.")
+        raise UserTypeError(f"the model must give logits, got {kind_of(outputs)}.")
     return found
 
 
