@@ -135,7 +135,7 @@ def test_a_function_that_works_in_place_spoils_nothing():
             "cropped",
             r"mycorruptions:cropped must return images .* \(6, 1, 3, 3\), got a .*\(6, 1, 2, 3\)",
         ),
-        ("bytes_", "must return images in floating point .* but a uint8 tensor"),
+        ("bytes_", "must return images in floating point .* got a uint8 tensor"),
         ("tuple_", "must return images .* got a tuple"),
         ("bright", r"must return pixels in \[0, 1\], got values from 1.*: clamp them"),
         ("lost", "must return pixels .* got nan"),

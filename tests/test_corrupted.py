@@ -293,7 +293,7 @@ def test_options_reach_the_corruptions(tmp_path):
 def test_pictures_that_are_too_small_are_told_before_any_is_made():
     small = InMemory(torch.zeros(4, 3, 15, 16, dtype=torch.uint8), torch.zeros(4, dtype=torch.int64))
     (condition,) = conditions(["fog"], Attack(), Corruptions(severities=(2,)))
-    with pytest.raises(ValueError, match="at least 16 x 16 pixels, but 16 x 15"):
+    with pytest.raises(ValueError, match="at least 16 x 16 pixels, got 16 x 15"):
         condition.source(small, None)
 
 

@@ -266,7 +266,7 @@ def test_help_shows_the_options_of_the_recipe_too(capsys):
         (["--over", "labels.alhpa=1,2"], r'labels has no option "alhpa" for autolabel.*"alpha"'),
         (
             ["--over", "labels.alpha="],
-            r'--over takes options with their values, such as .* but "labels.alpha=',
+            r'--over takes options with their values, such as .* got "labels.alpha=',
         ),
         (["--over", "labels.alpha"], r'got "labels.alpha"'),
         (["--over", "alpha=1,,2"], r"--over: one of the values of alpha is empty"),
