@@ -44,7 +44,7 @@ class Diverged(UserError):
 
 @dataclass
 class State:
-    """Where a run is."""
+    """Progress of a run: what a checkpoint stores besides tensors."""
 
     epoch: int = 0  # finished
     batch: int = 0  # finished in the epoch after those
@@ -56,7 +56,7 @@ class State:
 
     @property
     def calibration_share(self) -> float:
-        """Of the time spent on training and calibration."""
+        """Calibration's share of the time spent on training and calibration."""
         return self.calibrating / max(self.training + self.calibrating, 1e-9)
 
 
@@ -94,7 +94,7 @@ class Trainer:
 
     @property
     def step(self) -> int:
-        """Steps finished."""
+        """Number of steps finished."""
         return self.state.epoch * self.per_epoch + self.state.batch
 
     @property
@@ -190,7 +190,7 @@ class Trainer:
 
     @torch.no_grad()
     def end_epoch(self) -> dict[str, Any]:
-        """Update the labels and measure the validation images; what there is to say of the epoch."""
+        """Update the labels and measure the validation images; returns the epoch's record."""
         start = time.perf_counter()
         self.look()
         self.state.training += time.perf_counter() - start
@@ -255,7 +255,7 @@ class Trainer:
         return list(self.accelerator.reduce(total, "sum").tolist())
 
     def statistics(self) -> dict[str, Tensor]:
-        """What each rank keeps for itself during an epoch: running statistics, of the average too."""
+        """Running statistics, also of the averaged network, which differ between ranks during an epoch."""
         modules = {"model": self.plain} | ({} if self.average is None else {"average": self.average})
         return {
             f"{part}.{name}": buffer
@@ -273,7 +273,7 @@ class Trainer:
 
 
 def learned_for(recipe: Recipe, num_classes: int) -> AugmentAndLabel:
-    """The augmentation of a recipe with its label policy and the way it learns."""
+    """The recipe's augmentation and label policy as one module."""
     augment = AUGMENTATIONS[recipe.augment.name](**recipe.augment.options)
     policy = labels_for(recipe.labels.name, num_classes, augment.grid, **recipe.labels.options)
     how = recipe.calibrate

@@ -24,7 +24,7 @@ Batch = tuple[Tensor, Tensor]
 
 
 class Around(Augmentation):
-    """An augmentation inside another."""
+    """Base of augmentations that wrap another one."""
 
     def __init__(self, augment: Augmentation) -> None:
         self.inner, self.grid = augment, augment.grid
@@ -37,7 +37,7 @@ class Around(Augmentation):
 
 
 class OnPixels(Around):
-    """An augmentation as it is; where normalised images come, its error names `mean` and `std`."""
+    """An augmentation unchanged, except that its error for normalised images names `mean` and `std`."""
 
     def __call__(self, images, labels, model=None, **options) -> View:  # type: ignore[no-untyped-def]
         try:
@@ -55,7 +55,7 @@ class OnPixels(Around):
 
 
 class OnNormalized(Around):
-    """An augmentation for images that were normalised already, and come back so.
+    """An augmentation for images that are already normalised; it returns normalised images.
 
     Pixels are brought back to [0, 1], where strengths mean the same for every model, and normalised again.
     """
@@ -85,7 +85,7 @@ class OnNormalized(Around):
         return replace(view, images=normalize(view.images).to(images.dtype))
 
     def _require_pixels(self, pixels: Tensor, slack: float) -> None:
-        """In [0, 1], but for float error."""
+        """Check that pixels are in [0, 1], up to float error."""
         low, high = (float(edge) for edge in pixels.aminmax())
         if not (low >= -slack and high <= 1 + slack):
             raise UserError(
@@ -103,7 +103,7 @@ def learned_for(
     std: Sequence[float] | None,
     options: dict[str, Any],
 ) -> AugmentAndLabel:
-    """The AugmentAndLabel that came, or one made of its parts; for normalised images if `mean` is given."""
+    """`augment`, or an AugmentAndLabel made of it; `mean` and `std` are of normalised images."""
     if (mean is None) != (std is None):
         raise UserError("mean and std come together, got only one of them.")
     if isinstance(augment, AugmentAndLabel):
@@ -118,7 +118,7 @@ def learned_for(
 
 
 def own_share(loader: object, batches: Iterable[Batch]) -> Iterator[Batch]:
-    """This rank's part of the `batches` of `loader`, no image of which is another's or comes twice.
+    """This rank's share of the `batches` of `loader`; no image is in two shares or in one twice.
 
     Rank r of w takes images r, r + w, ...: out of all, or, where a distributed sampler deals them out,
     without those that it repeats at the end so that every rank gets equally many.
