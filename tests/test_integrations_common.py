@@ -4,7 +4,6 @@ from torch import nn
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
 from auglabel import Adversarial, AugmentAndLabel, AugMix, Mixup, RandAug
-from auglabel.integrations import common
 from auglabel.integrations.common import OnNormalized, learned_for, own_share
 from auglabel.integrations.timm import TimmMixup
 from auglabel.models.by_name import Normalized
@@ -79,9 +78,9 @@ def test_ranks_share_a_loader_without_repeats(monkeypatch, world, count):
     for distributed in (False, True):
         shares = []
         for rank in range(world):
-            monkeypatch.setattr(common.dist, "is_initialized", lambda: True)
-            monkeypatch.setattr(common.dist, "get_rank", lambda rank=rank: rank)
-            monkeypatch.setattr(common.dist, "get_world_size", lambda: world)
+            monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
+            monkeypatch.setattr(torch.distributed, "get_rank", lambda rank=rank: rank)
+            monkeypatch.setattr(torch.distributed, "get_world_size", lambda: world)
             sampler = DistributedSampler(rows, world, rank, shuffle=False) if distributed else None
             loader = DataLoader(rows, batch_size=3, sampler=sampler)
             batches = list(own_share(loader, loader))
@@ -93,9 +92,9 @@ def test_ranks_share_a_loader_without_repeats(monkeypatch, world, count):
 @pytest.mark.parametrize("distributed", [False, True])
 def test_ranks_refuse_batches_of_other_than_images_and_labels(monkeypatch, distributed):
     rows = TensorDataset(torch.arange(6), torch.arange(6), torch.arange(6))
-    monkeypatch.setattr(common.dist, "is_initialized", lambda: True)
-    monkeypatch.setattr(common.dist, "get_rank", lambda: 0)
-    monkeypatch.setattr(common.dist, "get_world_size", lambda: 2)
+    monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.distributed, "get_rank", lambda: 0)
+    monkeypatch.setattr(torch.distributed, "get_world_size", lambda: 2)
     sampler = DistributedSampler(rows, 2, 0, shuffle=False) if distributed else None
     loader = DataLoader(rows, batch_size=3, sampler=sampler)
     with pytest.raises(TypeError, match=r"must yield two tensors, .* got a list of Tensor, Tensor, Tensor"):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import torch
-import torch.distributed as dist
 from torch import Generator, Tensor, nn
 
 from auglabel.augment.base import Augmentation
@@ -16,6 +15,7 @@ from auglabel.labels import LabelPolicy, TablePolicy
 from auglabel.measure import Batches, calibrate, turns_to_see_all
 from auglabel.pooling import Pool
 from auglabel.util.checks import kind_of, require_whole
+from auglabel.util.ranks import rank_and_world
 
 
 class AugmentAndLabel(nn.Module):
@@ -142,5 +142,4 @@ def _require_policy(
 
 
 def _generator(turn: int) -> Generator:
-    rank = dist.get_rank() if dist.is_available() and dist.is_initialized() else 0
-    return Generator().manual_seed((turn << 20) + rank)
+    return Generator().manual_seed((turn << 20) + rank_and_world()[0])

@@ -25,6 +25,7 @@ from auglabel.util.checks import (
     require_tensor,
     require_whole,
 )
+from auglabel.util.ranks import distributed
 
 COUNT, CONFIDENCE, CORRECT, NLL, BRIER = range(5)
 
@@ -124,7 +125,7 @@ class Calibration:
     def summed_over_ranks(self) -> Calibration:
         """A copy that holds the sum over all processes; of one process, its own."""
         total = copy.deepcopy(self)
-        if dist.is_available() and dist.is_initialized():
+        if distributed():
             device = {"nccl": "cuda", "xccl": "xpu", "hccl": "hpu"}.get(dist.get_backend(), "cpu")
             sums = total.sums.to(device)
             dist.all_reduce(sums)

@@ -7,7 +7,6 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 
 import torch
-import torch.distributed as dist
 from torch import Generator, Tensor, nn
 
 from auglabel.augment.base import Augmentation
@@ -15,6 +14,7 @@ from auglabel.calibration import Calibration
 from auglabel.errors import UserError, UserTypeError
 from auglabel.util.checks import kind_of, require_whole
 from auglabel.util.inference import eval_mode, model_input, unwrapped
+from auglabel.util.ranks import rank_and_world
 from auglabel.view import View
 
 GOLDEN = (math.sqrt(5) - 1) / 2
@@ -82,8 +82,7 @@ def every_bucket(
     require_whole("turn", turn, 0)
     model = unwrapped(model)
     device = _device(model)
-    together = dist.is_available() and dist.is_initialized()
-    place, ranks = (dist.get_rank(), dist.get_world_size()) if together else (0, 1)
+    place, ranks = rank_and_world()
     step, start = (round_step(buckets), round_start(turn, buckets)) if visits < buckets else (1, 0)
     for images, labels in map(pair, loader):
         images, labels = images.to(device), labels.to(device)

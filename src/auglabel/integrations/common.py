@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-import torch.distributed as dist
 from torch import Tensor, nn
 
 from auglabel.augment.base import Augmentation
@@ -18,6 +17,7 @@ from auglabel.measure import pair
 from auglabel.models.normalize import Normalize
 from auglabel.util.checks import kind_of, readable, require_tensor
 from auglabel.util.inference import unwrapped
+from auglabel.util.ranks import rank_and_world
 from auglabel.view import View
 
 Batch = tuple[Tensor, Tensor]
@@ -123,8 +123,7 @@ def own_share(loader: object, batches: Iterable[Batch]) -> Iterator[Batch]:
     Rank r of w takes images r, r + w, ...: out of all, or, where a distributed sampler deals them out,
     without those that it repeats at the end so that every rank gets equally many.
     """
-    together = dist.is_available() and dist.is_initialized()
-    rank, world = (dist.get_rank(), dist.get_world_size()) if together else (0, 1)
+    rank, world = rank_and_world()
     if world == 1:
         yield from batches
     elif hasattr(getattr(loader, "sampler", None), "num_replicas"):

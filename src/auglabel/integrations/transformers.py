@@ -21,7 +21,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
-import torch.distributed as dist
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, Subset
@@ -34,6 +33,7 @@ from auglabel.errors import UserError, UserTypeError
 from auglabel.integrations.common import Batch, learned_for
 from auglabel.util.checks import kind_of
 from auglabel.util.inference import unwrapped
+from auglabel.util.ranks import rank_and_world
 from auglabel.view import View
 
 try:
@@ -151,8 +151,7 @@ class TransformersCallback(TrainerCallback):
 
     def _share(self) -> Iterator[Batch]:
         """This process's (images, labels) of the validation set."""
-        together = dist.is_available() and dist.is_initialized()
-        rank, world = (dist.get_rank(), dist.get_world_size()) if together else (0, 1)
+        rank, world = rank_and_world()
         rows = Subset(self.validation, range(rank, len(self.validation), world))
         for batch in DataLoader(rows, self.batch_size, collate_fn=self.collate):
             yield batch[self.keys[0]], batch[self._labels_in(batch)]
