@@ -20,7 +20,7 @@ from auglabel.data.folder import folder
 from auglabel.data.source import InMemory, Subset, in_memory
 from auglabel.lab.copies.copies import Copies, write_copies
 from auglabel.lab.evaluate.conditions import conditions
-from auglabel.lab.evaluate.corrupted import corrupted_images, overlaps
+from auglabel.lab.evaluate.corrupted import Made, corrupted_images, overlaps
 from auglabel.lab.evaluate.evaluate import evaluate
 from auglabel.lab.evaluate.options import Attack, Corruptions
 from auglabel.lab.runs.run import Run
@@ -311,3 +311,65 @@ def test_pictures_that_are_too_small_are_told_before_any_is_made():
 def test_a_missing_opencv_is_said_before_anything_is_measured(run, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "cv2", None)
     assert "spatter needs OpenCV" in complaint(capsys, run, "--on", "corrupted")
+
+
+def kept_in(folder, **options):
+    asked = Corruptions(severities=(3,), **options)
+    (condition,) = conditions(["fog"], Attack(), corrupted_images(asked, folder))
+    return condition
+
+
+def test_images_are_made_once_and_then_come_from_disk(tmp_path, monkeypatch):
+    source = pictures()
+    data = data_of(source)
+    part = Subset(source, torch.tensor([9, 2, 5]))
+    wanted = corrupt(source.images, "fog", 3, index=torch.arange(12))
+    assert torch.equal(kept_in(tmp_path).source(part, data).fetch(torch.tensor([0, 1])), wanted[[9, 2]])
+    asked = []
+    make = Made.fetch
+    monkeypatch.setattr(
+        Made, "fetch", lambda self, rows, draw=None: asked.append(rows.tolist()) or make(self, rows, draw)
+    )
+    assert torch.equal(kept_in(tmp_path).source(part, data).fetch(torch.arange(3)), wanted[[9, 2, 5]])
+    assert asked == [[2]]  # the other two were there
+    whole = kept_in(tmp_path).source(source, data)
+    assert torch.equal(whole.fetch(torch.arange(12)), wanted)
+    assert asked == [[2], [0, 1, 3, 4, 6, 7, 8, 10, 11]]
+    assert torch.equal(whole.fetch(torch.arange(12).flip(0)), wanted.flip(0))
+    assert len(asked) == 2
+
+
+def test_a_torn_or_damaged_image_on_disk_is_made_again(tmp_path):
+    source = pictures()
+    seen = kept_in(tmp_path).source(source, data_of(source))
+    wanted = seen.fetch(torch.arange(12)).clone()
+    (file,) = tmp_path.iterdir()
+    content = bytearray(file.read_bytes())
+    content[2 * seen.size + 100] ^= 1
+    file.write_bytes(content[: 11 * seen.size + 50])
+    assert torch.equal(seen.fetch(torch.arange(12)), wanted)
+    assert file.read_bytes()[2 * seen.size : 3 * seen.size] != content[2 * seen.size : 3 * seen.size]
+    assert len(file.read_bytes()) == 12 * seen.size
+
+
+def test_other_options_and_other_data_have_files_of_their_own(tmp_path):
+    source = pictures()
+    turned = InMemory(255 - source.images, source.labels)
+    for options, images in (({}, source), ({"corruption_seed": 1}, source), ({}, turned)):
+        seen = kept_in(tmp_path, **options).source(images, data_of(images)).fetch(torch.arange(12))
+        seed = options.get("corruption_seed", 0)
+        assert torch.equal(seen, corrupt(images.images, "fog", 3, seed=seed, index=torch.arange(12)))
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_a_folder_that_cannot_be_written_only_costs_time(tmp_path):
+    (tmp_path / "file").write_text("")
+    source = pictures()
+    seen = kept_in(tmp_path / "file").source(source, data_of(source)).fetch(torch.arange(12))
+    assert torch.equal(seen, corrupt(source.images, "fog", 3, index=torch.arange(12)))
+
+
+def test_large_images_are_not_kept(tmp_path):
+    source = pictures(count=3, side=65)
+    kept_in(tmp_path).source(source, data_of(source)).fetch(torch.arange(3))
+    assert list(tmp_path.iterdir()) == []

@@ -17,6 +17,8 @@ from auglabel.lab.runs.files import locked
 from auglabel.lab.sweep import sweep as sweeping
 from auglabel.lab.sweep.grid import Shared, grid
 from auglabel.lab.sweep.job import Job, Results
+from auglabel.lab.sweep.measurement import Measurement
+from auglabel.lab.sweep.result import KEPT
 from auglabel.lab.sweep.summary import summary_of
 from auglabel.lab.sweep.sweep import Crew, run_all
 
