@@ -36,6 +36,7 @@ from auglabel.lab.recipe.catalogue import LOSSES
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.recipe.recipe import Choice
 from auglabel.lab.sweep.job import Job, Results
+from auglabel.lab.sweep.measurement import Measurement
 from auglabel.losses import trades
 from auglabel.models.resnet import ResNet
 from auglabel.models.small import SmallNet
@@ -252,7 +253,7 @@ def test_a_network_gets_pixels_in_the_demo_and_in_the_paper_s_jobs(calls, tmp_pa
     require_pixels(calls)
     calls.clear()
     views = Choice("randaug", {"operations": ["rotate"]})
-    job = Job("job", read_recipe("embedded", [*SMALL[:4], OURS]), ["--on clean"], views)
+    job = Job("job", read_recipe("embedded", [*SMALL[:4], OURS]), (Measurement("clean"),), views)
     Results(tmp_path / "results", tmp_path / "runs").perform(job)
     require_pixels(calls)
 
