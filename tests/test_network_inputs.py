@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from auglabel import (
     Adversarial,
-    AugLabel,
+    AugmentAndLabel,
     Augmentation,
     AugMix,
     DistanceGrid,
@@ -93,11 +93,11 @@ def _every_bucket(net):
 
 
 def _updated(net):
-    AugLabel(AugMix(), 10, 0.02).update(net, batches())
+    AugmentAndLabel(AugMix(), 10, 0.02).update(net, batches())
 
 
 def _updated_exactly(net):
-    AugLabel(AugMix(), 10, 0.02, rule="exact").update(net, batches())
+    AugmentAndLabel(AugMix(), 10, 0.02, rule="exact").update(net, batches())
 
 
 def _trades(net):
@@ -122,7 +122,7 @@ def _pictures(net):
 
 def _timm(net):
     module = importlib.import_module("auglabel.integrations.timm")
-    mixup = module.AugLabelMixup(AugMix(), 10, 0.02)
+    mixup = module.TimmMixup(AugMix(), 10, 0.02)
     mixup.update(net, batches())
 
 
@@ -158,7 +158,7 @@ def _lightning(net):
     trainer = lightning.Trainer(
         max_epochs=1,
         accelerator="cpu",
-        callbacks=[module.AugLabelCallback(AugMix(), 10, 0.02)],
+        callbacks=[module.LightningCallback(AugMix(), 10, 0.02)],
         logger=False,
         enable_checkpointing=False,
         enable_progress_bar=False,
@@ -180,7 +180,7 @@ def _transformers(net):
             return {"logits": self.net(pixel_values)}
 
     rows = [{"pixel_values": image, "labels": int(label)} for image, label in zip(*some(), strict=True)]
-    labels = module.AugLabelCallback(AugMix(), 10, 0.02, validation=rows)
+    labels = module.TransformersCallback(AugMix(), 10, 0.02, validation=rows)
     state = type("State", (), {"stateful_callbacks": {}})()
     labels.on_epoch_end(None, state, None, model=Outputs())
 

@@ -15,7 +15,7 @@ from auglabel.lab.paper.verdicts import LEVEL, claims
 from auglabel.lab.recipe.read import recipe_path
 from auglabel.lab.sweep.forecast import core_hours
 from auglabel.lab.sweep.measurement import digest_words
-from auglabel.whole import write_text
+from auglabel.util.atomic_write import write_text
 
 RULES = {
     "hyper-parameters": "rho and alpha have the value of lowest NLL on clean validation images after the "

@@ -10,13 +10,13 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from auglabel.checks import entry, require_whole
 from auglabel.lab.paper.plan import Cost, costs_of, unit, write_plan
 from auglabel.lab.paper.rows import Row, Scale
 from auglabel.lab.paper.study import MOST_SEEDS, NAMES, Study, in_order
 from auglabel.lab.runs.files import locked
 from auglabel.lab.sweep.job import Job, Results
 from auglabel.lab.sweep.sweep import Crew, run_all
+from auglabel.util.checks import entry, require_whole
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from auglabel.checks import entry
 from auglabel.lab.paper.published import published
 from auglabel.lab.recipe.recipe import Choice
 from auglabel.lab.sweep.measurement import Measurement
+from auglabel.util.checks import entry
 
 Scale = Literal["paper", "cpu"]
 
