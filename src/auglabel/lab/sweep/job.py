@@ -33,7 +33,7 @@ from auglabel.lab.recipe.seeding import generator_for
 from auglabel.lab.runs.checkpoint import require_fitting
 from auglabel.lab.runs.run import Run
 from auglabel.lab.train.feed import batches, in_turn
-from auglabel.lab.train.train import How, train
+from auglabel.lab.train.train import TrainOptions, train
 from auglabel.measure import calibrate
 from auglabel.table_file import FORMAT as TABLE
 from auglabel.util.atomic_write import write_text
@@ -134,7 +134,7 @@ class Results:
         with self.log(job).open("a", encoding="utf-8") as log, contextlib.redirect_stdout(log):
             run = self.run(job)
             if not run.model_file.exists():
-                train(job.recipe, run.path, How(resume=True, tracker=("none",), keep=1))
+                train(job.recipe, run.path, TrainOptions(resume=True, tracker=("none",), keep=1))
             start = time.perf_counter()
             evaluations = [_evaluated(run, words, _typed(job.recipe)) for words in job.measured]
             views = _views_of(run, job) if job.views is not None else None
