@@ -107,7 +107,7 @@ def measured_table(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> Table:
         title=f"2,000 test images a row; mean ± standard deviation over {seeds} seeds",
         caption="accuracy, ECE and debiased ECE in %; a corruption: mean of its 5 severities",
         box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
+        padding=0,  # so that it fits 80 columns
     )
     for name in ("images", "labels"):
         table.add_column(name, no_wrap=True)

@@ -19,11 +19,11 @@ from auglabel.lab.evaluate.corrupted import Corruptions
 from auglabel.lab.evaluate.measured import Measured, asked_for
 from auglabel.lab.recipe.options import flags, pairs
 from auglabel.lab.runs.files import locked
+from auglabel.lab.search.search import Searches
 from auglabel.lab.sweep.executor import Executor, require_done
 from auglabel.lab.sweep.forecast import core_hours
 from auglabel.lab.sweep.grid import SUCH_AS, Grid, Shared, counted, grid, require_once
 from auglabel.lab.sweep.job import Job, Results
-from auglabel.lab.sweep.search import Searches
 from auglabel.lab.sweep.summary import summary_of
 from auglabel.util.checks import require_whole
 

@@ -15,10 +15,10 @@ from rich.console import Console
 
 from auglabel.errors import UserError
 from auglabel.lab.recipe.recipe import Recipe, flat
+from auglabel.lab.search.journal import Study, require_optuna
 from auglabel.lab.sweep.executor import Executor, attempt, go_through
 from auglabel.lab.sweep.grid import Point, Shared, counted, require_different, settings
 from auglabel.lab.sweep.job import Job, Results
-from auglabel.lab.sweep.journal import Study, require_optuna
 
 NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 
