@@ -19,7 +19,7 @@ from auglabel.errors import UserError
 from auglabel.lab.audit.audit import Audit, as_json, audit_of
 from auglabel.lab.audit.program import load_program
 from auglabel.lab.commands.arguments import name_first
-from auglabel.lab.evaluate.measured import load_into, run_weights
+from auglabel.lab.evaluate.network import load_into, run_weights
 from auglabel.lab.pictures.inspect import heat_map
 from auglabel.lab.recipe.build import data_for, model_for
 from auglabel.lab.recipe.catalogue import AUGMENTATIONS

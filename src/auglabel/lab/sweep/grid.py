@@ -14,6 +14,7 @@ from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.recipe.recipe import Recipe
 from auglabel.lab.sweep.executor import Executor, run_all
 from auglabel.lab.sweep.job import Job, Results
+from auglabel.lab.sweep.measurement import Measurement
 
 SUCH_AS = {
     "--over": "labels.alpha=0.02,0.05;regime=randaug_ls,randaug",
@@ -39,7 +40,7 @@ class Shared:
 
     recipe: str
     words: tuple[str, ...] = ()
-    measured: tuple[str, ...] = ()
+    measured: tuple[Measurement, ...] = ()
 
     @property
     def name(self) -> str:
