@@ -25,18 +25,15 @@ from safetensors.torch import save_file
 
 from auglabel import cli
 from auglabel.data.embedded import load_embedded
-from auglabel.lab.commands import demo_show, swept
+from auglabel.lab.commands import demo, doctor, inspect, sweep
+from auglabel.lab.commands import train as train_command
 from auglabel.lab.copies import copies
-from auglabel.lab.doctor import doctor
 from auglabel.lab.evaluate import corrupted
 from auglabel.lab.paper.study import Study
-from auglabel.lab.pictures import show as pictures
 from auglabel.lab.recipe import build, catalogue
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.report import reported
 from auglabel.lab.runs.run import Run
-from auglabel.lab.train import launch
-from auglabel.lab.train import train as training
 from auglabel.models.small import SmallNet
 
 LANGUAGES = {"python", "sh", "yaml", "text", "{eval-rst}"}  # the last one is for the site to run
@@ -228,17 +225,17 @@ def run_auglabel(words, command, monkeypatch):
 
 
 def stop_at_work(patch):
-    """Stop every verb before it reads data, trains or draws; a training leaves the recipe of its run."""
+    """Stop every command before it reads data, trains or draws; a training leaves the recipe of its run."""
     for module in (build, copies):
         patch.setattr(module, "DATASETS", dict.fromkeys(catalogue.DATASETS, stop))
-    patch.setattr(training, "train", lambda recipe, out, how: Run(out).begin(recipe))
-    patch.setattr(launch, "launch", lambda words, processes, port: 0)
+    patch.setattr(train_command, "train", lambda recipe, out, options: Run(out).begin(recipe))
+    patch.setattr(train_command, "launch", lambda command, processes, port: 0)
     patch.setattr(corrupted, "corrupted", stop)
-    patch.setattr(pictures, "inspect_run", stop)
+    patch.setattr(inspect, "inspect_run", stop)
     patch.setattr(reported, "read_subject", stop)
-    patch.setattr(demo_show, "demo", stop)
+    patch.setattr(demo, "sweep_of", stop)
     patch.setattr(doctor, "gather", stop)
-    patch.setattr(swept, "_tell", stop)
+    patch.setattr(sweep, "_tell", stop)
     patch.setattr(Study, "require_data", stop)
 
 

@@ -27,7 +27,7 @@ LEFT_OUT = "Some pictures were left out to keep the page small."
 
 
 @dataclass(frozen=True)
-class Reported:
+class ReportOptions:
     """Where the page goes, and what else is written"""
 
     out: str = "report.html"
@@ -44,7 +44,7 @@ class Reported:
             raise UserError(f"--pdf must be a folder for the figures, got {self.pdf}.")
 
 
-def report(names: Sequence[str], how: Reported, words: Sequence[str], console: Console) -> Path:
+def report(names: Sequence[str], options: ReportOptions, words: Sequence[str], console: Console) -> Path:
     """Write the page of these runs; `words` say where their data lie now."""
     load_altair()
     if others := [key for key, _ in pairs(words) if key not in ELSEWHERE]:
@@ -66,28 +66,28 @@ def report(names: Sequence[str], how: Reported, words: Sequence[str], console: C
                     pictures.append((method.first.name, picture_of(method.title, sheet)))
                 except (UserError, OSError, ImportError) as error:
                     notes.append(f"There are no pictures of {method.first.name}: {error}")
-    return write_report(subjects, pictures, notes, how, console)
+    return write_report(subjects, pictures, notes, options, console)
 
 
 def write_report(
     subjects: Sequence[Subject],
     pictures: Sequence[tuple[str, Picture]],
     notes: Sequence[str],
-    how: Reported,
+    options: ReportOptions,
     console: Console,
 ) -> Path:
     """The page, whole or not at all; and what goes with it."""
     parts, notes = parts_of(subjects, pictures), list(notes)
-    out, page = Path(how.out), render(how.title, parts, notes)
+    out, page = Path(options.out), render(options.title, parts, notes)
     shown = len(pictures)
     while len(page.encode()) > LARGEST and pictures:
         pictures = pictures[:-1]
         parts = parts_of(subjects, pictures)
-        page = render(how.title, parts, [*notes, LEFT_OUT])
+        page = render(options.title, parts, [*notes, LEFT_OUT])
     for note in [*notes, *([LEFT_OUT] if len(pictures) < shown else [])]:
         console.print(note, markup=False, soft_wrap=True)
-    if how.pdf is not None:
-        folder = Path(how.pdf)
+    if options.pdf is not None:
+        folder = Path(options.pdf)
         for place, part in enumerate(parts):
             _write_figures(part, folder if len(parts) == 1 else folder / f"{place + 1}")
         console.print(f"wrote figures and tables into {folder}", markup=False, soft_wrap=True)

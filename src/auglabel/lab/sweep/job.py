@@ -37,7 +37,7 @@ from auglabel.lab.sweep.result import (
     readings_of,
 )
 from auglabel.lab.train.feed import batches, in_turn
-from auglabel.lab.train.train import How, train
+from auglabel.lab.train.train import TrainOptions, train
 from auglabel.measure import calibrate
 from auglabel.table_file import FORMAT as TABLE
 from auglabel.util.atomic_write import write_text
@@ -130,7 +130,7 @@ class Results:
         with self.log(job).open("a", encoding="utf-8") as log, contextlib.redirect_stdout(log):
             run = self.run(job)
             if not run.model_file.exists():
-                train(job.recipe, run.path, How(resume=True, tracker=("none",), keep=1))
+                train(job.recipe, run.path, TrainOptions(resume=True, tracker=("none",), keep=1))
             write_text(self.file(job), as_text(self._measured(job, run)))
         return read_result(self.file(job))
 

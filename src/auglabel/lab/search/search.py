@@ -15,10 +15,10 @@ from rich.console import Console
 
 from auglabel.errors import UserError
 from auglabel.lab.recipe.recipe import Recipe, flat
+from auglabel.lab.search.journal import Study, require_optuna
+from auglabel.lab.sweep.executor import Executor, attempt, go_through
 from auglabel.lab.sweep.grid import Point, Shared, counted, require_different, settings
 from auglabel.lab.sweep.job import Job, Results
-from auglabel.lab.sweep.journal import Study, require_optuna
-from auglabel.lab.sweep.sweep import Crew, attempt, go_through
 
 NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 
@@ -157,7 +157,7 @@ class Searches:
         assert result is not None
         return float(result["validation"]["nll"])
 
-    def run(self, crew: Crew, console: Console) -> list[str]:
+    def run(self, executor: Executor, console: Console) -> list[str]:
         """In turn, so that a stop leaves all searches as far; a sentence for each trial that failed."""
         done = [search.done() for search in self.each]
         waiting = [
@@ -167,7 +167,7 @@ class Searches:
             if number not in there
         ]
         with console.status(f"{len(waiting)} trials"):
-            return go_through(waiting, Trial.attempt, crew, console, Trial.told)
+            return go_through(waiting, Trial.attempt, executor, console, Trial.told)
 
 
 def search_at(shared: Shared, point: Point, text: str, seed: int, results: Results, journal: Path) -> Search:

@@ -9,19 +9,21 @@ from typing import Any, Literal
 
 import torch
 from rich.console import Console
-from torch import Tensor, nn
+from torch import nn
 
 from auglabel import __version__
 from auglabel.augment.base import Augmentation
 from auglabel.data.source import DataSet, Source, Subset
 from auglabel.data.split import Parts
 from auglabel.errors import UserError
-from auglabel.lab.evaluate.audit import Audit, as_json, audit_of
+from auglabel.lab.audit.audit import Audit, as_json, audit_of
+from auglabel.lab.audit.program import load_program
+from auglabel.lab.commands.arguments import name_first
 from auglabel.lab.evaluate.network import load_into, run_weights
 from auglabel.lab.pictures.inspect import heat_map
-from auglabel.lab.recipe.build import data_for, model_for, require_predictions
+from auglabel.lab.recipe.build import data_for, model_for
 from auglabel.lab.recipe.catalogue import AUGMENTATIONS
-from auglabel.lab.recipe.options import pairs
+from auglabel.lab.recipe.options import flags, pairs
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.recipe.recipe import Recipe
 from auglabel.lab.recipe.seeding import generator_for
@@ -29,7 +31,7 @@ from auglabel.lab.runs.checkpoint import load_weights
 from auglabel.lab.runs.run import Run
 from auglabel.lab.train import feed
 from auglabel.measure import calibrate, measure
-from auglabel.util.checks import require_whole, shown
+from auglabel.util.checks import require_whole
 from auglabel.util.checksummed_json import write_checksummed
 from auglabel.view import View
 
@@ -37,7 +39,7 @@ Part = Literal["validation", "test", "all"]
 
 
 @dataclass(frozen=True)
-class Audited:
+class AuditOptions:
     """Which network, if it is not a run's, and which images"""
 
     weights: str | None = None
@@ -61,7 +63,16 @@ class Audited:
             raise UserError("weights go with --model; a --program has its own.")
 
 
-def audit_network(name: str | None, how: Audited, words: Sequence[str], console: Console) -> Path:
+USAGE, OPTIONS = "[RUN]", (AuditOptions,)
+
+
+def run(words: list[str]) -> None:
+    name, rest = name_first(words)
+    options, rest = flags(AuditOptions, rest)
+    print(f"wrote {audit_network(name, options, rest, Console(highlight=False, emoji=False))}")
+
+
+def audit_network(name: str | None, options: AuditOptions, words: Sequence[str], console: Console) -> Path:
     """Audit the network of a run or from elsewhere; print what came out and write it."""
     run = None if name is None else Run(Path(name))
     if run is not None and not run.exists():
@@ -69,12 +80,12 @@ def audit_network(name: str | None, how: Audited, words: Sequence[str], console:
     recipe = read_recipe(None if run is None else str(run.recipe_file), words)
     augment = _augmentation(recipe, words)
     data, parts = data_for(recipe)
-    model, about = _network(run, how, recipe, data, parts)
-    source, part = _images(run, how, data, parts, recipe.training.seed)
+    model, about = _network(run, options, recipe, data, parts)
+    source, part = _images(run, options, data, parts, recipe.training.seed)
     with console.status("asking the network"):
-        audit = _asked(model, augment, source, how.batch_size, recipe.training.seed, len(data.classes))
+        audit = _asked(model, augment, source, options.batch_size, recipe.training.seed, len(data.classes))
     _show(audit, console)
-    out = Path(how.out) if how.out else (run.path if run else Path()) / "audit.json"
+    out = Path(options.out) if options.out else (run.path if run else Path()) / "audit.json"
     facts = {
         "auglabel": __version__,
         **about,
@@ -94,7 +105,7 @@ def _augmentation(recipe: Recipe, words: Sequence[str]) -> Augmentation:
 
 
 def _network(
-    run: Run | None, how: Audited, recipe: Recipe, data: DataSet, parts: Parts
+    run: Run | None, options: AuditOptions, recipe: Recipe, data: DataSet, parts: Parts
 ) -> tuple[nn.Module, dict[str, Any]]:
     if run is not None:
         run.require_data(data, parts)
@@ -102,87 +113,35 @@ def _network(
         model = model_for(recipe, data)
         load_into(model, weights, str(run.path))
         return model, {"run": str(run.path), **about}
-    if how.program is not None:
-        return _program(Path(how.program), data), {"program": how.program}
+    if options.program is not None:
+        return load_program(Path(options.program), data), {"program": options.program}
     model = model_for(recipe, data)
-    if how.weights is None and not recipe.model.options.get("pretrained"):
+    if options.weights is None and not recipe.model.options.get("pretrained"):
         raise UserError(
             "which network? Give a run, or --model NAME with --weights FILE.safetensors or with "
             "--model.pretrained true, or --program FILE; and --data."
         )
-    if how.weights is not None:
-        load_into(model, load_weights(Path(how.weights)), how.weights)
-    return model, {"model": recipe.model.name, "weights": how.weights}
+    if options.weights is not None:
+        load_into(model, load_weights(Path(options.weights)), options.weights)
+    return model, {"model": recipe.model.name, "weights": options.weights}
 
 
-def _program(path: Path, data: DataSet) -> nn.Module:
-    """A network that brings its own code, which the user has asked to run."""
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no file {path}.")
-    try:
-        network = _exported(path) if path.suffix == ".pt2" else _scripted(path)
-    except (RuntimeError, ValueError, OSError, KeyError) as error:
-        why = str(error).split("\n", 1)[0]
-        raise UserError(f"{path} is neither TorchScript nor an exported program (.pt2): {why}") from None
-    require_predictions(str(path), network, data)
-    return network
-
-
-def _scripted(path: Path) -> nn.Module:
-    """TorchScript, in evaluation mode however it was saved."""
-    network: nn.Module = torch.jit.load(path, map_location="cpu")
-    return network.eval()
-
-
-def _exported(path: Path) -> nn.Module:
-    program = torch.export.load(path)
-    for node in program.graph.nodes:
-        if node.name in program.graph_signature.user_inputs:
-            shape = getattr(node.meta.get("val"), "shape", ())
-            fixed = shape[0] if shape and isinstance(shape[0], int) else None
-            return _Exported(program.module(), fixed)
-    return _Exported(program.module(), None)
-
-
-class _Exported(nn.Module):
-    """An exported program; one for `fixed` images at a time gets its batches in parts, the last filled up."""
-
-    def __init__(self, program: nn.Module, fixed: int | None) -> None:
-        super().__init__()
-        self.program, self.fixed = program, fixed
-
-    def train(self, mode: bool = True) -> _Exported:
-        """An exported program has no modes."""
-        return self
-
-    def forward(self, images: Tensor) -> Tensor:
-        try:
-            if self.fixed is None:
-                logits: Tensor = self.program(images)
-                return logits
-            return torch.cat([self._part(some, self.fixed) for some in images.split(self.fixed)])
-        except AssertionError as error:  # a guard of the program's
-            raise UserError(
-                f"the program does not take images of shape {tuple(images.shape)}: {shown(error)}. Export it "
-                "for batches of any size, or see --batch_size."
-            ) from None
-
-    def _part(self, images: Tensor, fixed: int) -> Tensor:
-        filling = images[-1:].expand(fixed - len(images), *images.shape[1:])
-        logits: Tensor = self.program(torch.cat([images, filling]))[: len(images)]
-        return logits
-
-
-def _images(run: Run | None, how: Audited, data: DataSet, parts: Parts, seed: int) -> tuple[Source, str]:
+def _images(
+    run: Run | None, options: AuditOptions, data: DataSet, parts: Parts, seed: int
+) -> tuple[Source, str]:
     """The images of a part, or some of them, and which part."""
-    part: Part = how.part or ("validation" if run is not None else "test" if data.test is not None else "all")
+    part: Part = options.part or (
+        "validation" if run is not None else "test" if data.test is not None else "all"
+    )
     everything = Subset(data.train, torch.arange(len(data.train)))
     chosen = {"validation": parts.validation, "test": parts.test, "all": everything}[part]
     if len(chosen) == 0:
         raise UserError(f"there are no {part} images to audit on: see --part.")
-    if how.images is not None and how.images < len(chosen):
+    if options.images is not None and options.images < len(chosen):
         rows = (
-            torch.randperm(len(chosen), generator=generator_for(seed, "images"))[: how.images].sort().values
+            torch.randperm(len(chosen), generator=generator_for(seed, "images"))[: options.images]
+            .sort()
+            .values
         )
         return Subset(chosen, rows), part
     return chosen, part

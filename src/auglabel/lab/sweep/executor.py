@@ -24,7 +24,7 @@ Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
-class Crew:
+class Executor:
     """Who does the work"""
 
     engine: Engine = "local"
@@ -43,7 +43,7 @@ class Crew:
             raise UserError("address goes with --engine ray.")
 
     @property
-    def strength(self) -> int | None:
+    def capacity(self) -> int | None:
         """How many work at a time; None where a cluster decides."""
         if self.workers is not None or self.address is not None:
             return self.workers
@@ -62,27 +62,27 @@ class Crew:
         self, do: Callable[[Item], str | None], work: Sequence[Item]
     ) -> Generator[tuple[Item, str | None], None, None]:
         if self.engine == "local":
-            assert self.strength is not None
-            return each(do, work, self.strength)
+            assert self.capacity is not None
+            return each(do, work, self.capacity)
         from auglabel.lab.sweep.ray_engine import each_on_ray
 
-        return each_on_ray(do, work, self.strength, self.address)
+        return each_on_ray(do, work, self.capacity, self.address)
 
 
-def run_all(jobs: Sequence[Job], results: Results, crew: Crew, console: Console) -> list[str]:
+def run_all(jobs: Sequence[Job], results: Results, executor: Executor, console: Console) -> list[str]:
     """Do every job whose result is not there; a sentence for each that failed. The others go on."""
     waiting = [job for job in jobs if results.read(job) is None]
     console.file = console.file  # a job done in this process takes what is printed into its log meanwhile
     bar = bar_of("epochs", console)
     task = bar.add_task("", total=sum(job.recipe.training.epochs for job in waiting))
     with followed(bar, task, partial(_far, waiting, results)):
-        return go_through(waiting, partial(attempt, results), crew, console, lambda job: job.stem)
+        return go_through(waiting, partial(attempt, results), executor, console, lambda job: job.stem)
 
 
 def go_through(
     work: Sequence[Item],
     do: Callable[[Item], str | None],
-    crew: Crew,
+    executor: Executor,
     console: Console,
     name: Callable[[Item], str],
 ) -> list[str]:
@@ -91,7 +91,7 @@ def go_through(
     if not work:
         return failed
     start = time.perf_counter()
-    with contextlib.closing(crew.each(do, work)) as done:
+    with contextlib.closing(executor.each(do, work)) as done:
         for number, (item, trouble) in enumerate(done, start=1):
             minutes = (time.perf_counter() - start) / 60
             named, told = name(item), "done" if trouble is None else trouble
@@ -101,6 +101,16 @@ def go_through(
             if trouble is not None:
                 failed.append(f"{named}: {trouble}")
     return failed
+
+
+def require_done(failed: Sequence[str], count: int) -> None:
+    """Raise if any of `count` runs has failed."""
+    if failed:
+        names = ", ".join(line.partition(": ")[0] for line in failed)
+        raise OSError(
+            f"{len(failed)} of {count} runs failed: {names}. The others are there, why is said above, "
+            "and the same command tries again."
+        )
 
 
 def attempt(results: Results, job: Job) -> str | None:

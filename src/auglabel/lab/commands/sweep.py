@@ -5,29 +5,30 @@ from __future__ import annotations
 import heapq
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from rich.console import Console
 
 from auglabel.errors import UserError
-from auglabel.lab.recipe.options import pairs
+from auglabel.lab.commands.arguments import name_first
+from auglabel.lab.recipe.options import flags, pairs
 from auglabel.lab.runs.files import locked
+from auglabel.lab.search.search import Searches
+from auglabel.lab.sweep.executor import Executor, require_done
 from auglabel.lab.sweep.forecast import core_hours
 from auglabel.lab.sweep.grid import SUCH_AS, Grid, Shared, counted, grid, require_once
 from auglabel.lab.sweep.job import Job, Results
 from auglabel.lab.sweep.measurement import Measurement, digest_words
-from auglabel.lab.sweep.search import Searches
 from auglabel.lab.sweep.summary import summary_of
-from auglabel.lab.sweep.sweep import Crew
 from auglabel.util.checks import require_whole
 
 SEEDS = 3
 
 
 @dataclass(frozen=True)
-class Sweep:
+class SweepOptions:
     """Which runs, and what of them is measured"""
 
     over: str = ""
@@ -79,45 +80,52 @@ class Sweep:
         return found
 
 
-def sweep_recipe(name: str, words: Sequence[str], asked: Sweep, crew: Crew) -> None:
+USAGE, OPTIONS, TAKES_RECIPE = "RECIPE", (SweepOptions, Executor), True
+
+
+def run(words: list[str]) -> None:
+    name, rest = name_first(words)
+    if name is None:
+        raise UserError("which recipe? It comes first: auglabel sweep embedded --over alpha=0.02,0.05.")
+    options, rest = flags(SweepOptions, rest)
+    executor, rest = flags(Executor, rest)
+    sweep_recipe(name, rest, options, executor)
+
+
+def sweep_recipe(name: str, words: Sequence[str], options: SweepOptions, executor: Executor) -> None:
     """Say what is to be done, do what is not there yet, and sum up what came out."""
-    crew.require()
-    shared = Shared(name, tuple(words), asked.measured())
-    require_once(asked.over, asked.search, [key for key, _ in pairs(words)])
-    out = Path(asked.out or f"sweeps/{shared.name}")
+    executor.require()
+    shared = Shared(name, tuple(words), options.measured())
+    require_once(options.over, options.search, [key for key, _ in pairs(words)])
+    out = Path(options.out or f"sweeps/{shared.name}")
     results = Results(out / "results", out / "runs")
-    work = _work(asked, shared, results)
+    work = _work(options, shared, results)
     console = Console(file=sys.stdout, highlight=False, emoji=False)
-    _tell(work, results, crew, console)
-    if asked.plan:
+    _tell(work, results, executor, console)
+    if options.plan:
         return
     out.mkdir(parents=True, exist_ok=True)
     with locked(out, f"another sweep is under way in {out}: wait for it, or name another --out."):
-        failed = work.run(crew, console)
-        summary = summary_of(work.runs(), results, asked.names)
+        failed = work.run(executor, console)
+        summary = summary_of(work.runs(), results, options.names)
         if summary.lines:
-            how = {key: value for key, value in asdict(asked).items() if key in ("over", "search", "trials")}
-            how["measured"] = digest_words(shared.measured)
-            summary.write(out, {"recipe": name, "words": list(words), **how})
+            about = {key: getattr(options, key) for key in ("over", "search", "trials")}
+            about["measured"] = digest_words(shared.measured)
+            summary.write(out, {"recipe": name, "words": list(words), **about})
             console.print(summary.table(str(out)))
             console.print(f"wrote {out / 'summary'}.json and .csv", markup=False, soft_wrap=True)
-    if failed:
-        names = ", ".join(line.partition(": ")[0] for line in failed)
-        raise OSError(
-            f"{len(failed)} of {work.count} runs failed: {names}. The others are there, why is said above, "
-            "and the same command tries again."
-        )
+    require_done(failed, work.count)
 
 
-def _work(asked: Sweep, shared: Shared, results: Results) -> Grid | Searches:
-    points = grid(shared, asked.over)
-    if asked.trials is None:
-        seeds = range(asked.first_seed, asked.first_seed + (asked.seeds or SEEDS))
+def _work(options: SweepOptions, shared: Shared, results: Results) -> Grid | Searches:
+    points = grid(shared, options.over)
+    if options.trials is None:
+        seeds = range(options.first_seed, options.first_seed + (options.seeds or SEEDS))
         return Grid(shared, points, seeds, results)
-    return Searches(shared, points, asked.search, asked.trials, asked.first_seed, results)
+    return Searches(shared, points, options.search, options.trials, options.first_seed, results)
 
 
-def _tell(work: Grid | Searches, results: Results, crew: Crew, console: Console) -> None:
+def _tell(work: Grid | Searches, results: Results, executor: Executor, console: Console) -> None:
     """What there is to do, what is kept apart from it, and what it will cost."""
     waiting = work.waiting()
     left = sum(len(jobs) for jobs in waiting)
@@ -135,8 +143,10 @@ def _tell(work: Grid | Searches, results: Results, crew: Crew, console: Console)
     if left:
         hours = _forecast(waiting, results, console)
         wall = ""
-        if crew.strength is not None:
-            wall = f": {_span(wall_hours(hours, crew.strength))} with {counted(crew.strength, 'worker')}"
+        if executor.capacity is not None:
+            wall = (
+                f": {_span(wall_hours(hours, executor.capacity))} with {counted(executor.capacity, 'worker')}"
+            )
         console.print(f"About {max(sum(hours), 0.01):.2f} core-hours{wall}.", markup=False)
 
 
