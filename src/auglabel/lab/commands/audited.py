@@ -19,7 +19,7 @@ from auglabel.lab.evaluate.audit import Audit, as_json, audit_of
 from auglabel.lab.evaluate.measured import load_into, run_weights
 from auglabel.lab.pictures.inspect import heat_map
 from auglabel.lab.recipe.build import data_for, model_for, require_predictions
-from auglabel.lab.recipe.catalogue import AUGMENTATIONS
+from auglabel.lab.recipe.catalogue import augmentation_for
 from auglabel.lab.recipe.options import pairs
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.recipe.recipe import Recipe
@@ -87,9 +87,9 @@ def audit_network(name: str | None, how: Audited, words: Sequence[str], console:
 
 def _augmentation(recipe: Recipe, words: Sequence[str]) -> Augmentation:
     """The one asked for, or the run's own; RandAug for a run that was trained without one."""
-    augment = AUGMENTATIONS[recipe.augment.name](**recipe.augment.options)
+    augment = augmentation_for(recipe.augment.name, **recipe.augment.options)
     asked = any(key.startswith(("augment", "regime")) for key, _ in pairs(words))
-    return AUGMENTATIONS["randaug"]() if len(augment.grid) == 1 and not asked else augment
+    return augmentation_for("randaug") if len(augment.grid) == 1 and not asked else augment
 
 
 def _network(

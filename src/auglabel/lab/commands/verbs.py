@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jsonargparse import ArgumentParser
 from rich.console import Console
 
 from auglabel.corrupt import SUITES
@@ -20,9 +19,9 @@ from auglabel.lab.evaluate.corrupted import Corruptions
 from auglabel.lab.evaluate.measured import Measured, asked_for, evaluate_network, evaluate_run
 from auglabel.lab.paper.reproduce import Reproduce
 from auglabel.lab.paper.study import NAMES
-from auglabel.lab.recipe import options
 from auglabel.lab.recipe import read as draft
 from auglabel.lab.recipe.catalogue import AUGMENTATIONS, DATASETS, LABELS, LOSSES, REGIMES
+from auglabel.lab.recipe.help import help_of_flags
 from auglabel.lab.recipe.options import flags
 from auglabel.lab.recipe.recipe import Recipe
 from auglabel.lab.recipe.schedules import SCHEDULES
@@ -69,6 +68,14 @@ class DemoFlags:
     def __post_init__(self) -> None:
         require_whole("seeds", self.seeds, 1)
         require_whole("epochs", self.epochs, 1)
+
+
+@dataclass(frozen=True)
+class Listed:
+    """What of the recipes to list"""
+
+    all: bool = False
+    """also the recipes of published rows"""
 
 
 def run(verb: str, words: Sequence[str]) -> int:
@@ -219,7 +226,15 @@ def sweep(words: list[str]) -> None:
 
 def list_names(words: list[str]) -> None:
     name, rest = _named(words)
+    recipe, rest = _named(rest) if name == "recipes" else (None, rest)
+    how, rest = flags(Listed, rest)
     _nothing_left(rest)
+    if recipe is not None:
+        print(draft.recipe_text(recipe), end="")
+        return
+    if how.all:
+        print("\n".join(draft.recipe_names()))
+        return
     chosen = [name] if name is not None else list(LISTS)
     for each in chosen:
         names = entry("list", LISTS, each)()
@@ -227,7 +242,7 @@ def list_names(words: list[str]) -> None:
 
 
 LISTS: dict[str, Callable[[], list[str]]] = {
-    "recipes": draft.recipe_names,
+    "recipes": lambda: draft.recipe_names(rows=False),
     "data": lambda: list(DATASETS),
     "models": lambda: [*MODELS, "timm:NAME", "torchvision:NAME", "module:function"],
     "augmentations": lambda: list(AUGMENTATIONS),
@@ -265,19 +280,15 @@ FLAGS: dict[str, tuple[str, list[type]]] = {
     "report": ("RUN...", [Reported]),
     "share": ("RUN FOLDER", []),
     "reproduce": ("NAME", [Reproduce, Crew]),
-    "list": (f"[{' | '.join(LISTS)}]", []),
+    "list": (f"[{' | '.join(LISTS)}] [RECIPE]", [Listed]),
 }
 
 
 def help_for(verb: str, words: Sequence[str]) -> str:
     """The verb's own flags, and for those that take a recipe its options."""
     what, kinds = FLAGS[verb]
-    parser = ArgumentParser(exit_on_error=False, add_help=False)
-    with options.explained_options():
-        for kind in kinds:
-            parser.add_class_arguments(kind)
     usage = f"usage: auglabel {verb} {what}".rstrip() + (" [--option value ...]" if kinds else "")
-    text = f"{usage}\n\n{options.without_files(parser.format_help())}"
+    text = f"{usage}\n\n{help_of_flags(*kinds)}"
     if verb not in ("train", "sweep", "preview"):
         return text
     name, rest = _named(list(words))

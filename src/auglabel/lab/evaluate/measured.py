@@ -20,7 +20,7 @@ from auglabel.lab.evaluate.corrupted import Corruptions, overlaps
 from auglabel.lab.evaluate.evaluate import evaluate
 from auglabel.lab.evaluate.results import as_csv, as_json, as_tables
 from auglabel.lab.recipe.build import data_for, model_for
-from auglabel.lab.recipe.catalogue import AUGMENTATIONS
+from auglabel.lab.recipe.catalogue import augmentation_for
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.recipe.recipe import Recipe
 from auglabel.lab.runs.checkpoint import load_checkpoint, load_weights, require_fitting
@@ -110,7 +110,7 @@ def evaluate_run(run: Run, asked: Asked, words: Sequence[str]) -> dict[str, Any]
     if how.weights is not None:
         raise ValueError(f"--weights go with --model, but {run.path} is a run, which has its own.")
     recipe = read_recipe(str(run.recipe_file), words)
-    if differences := run.recipe(recipe.model.name).differences(recipe):
+    if differences := run.recipe(*recipe.own_parts.values()).differences(recipe):
         raise ValueError(f"a run is measured as it was trained, but {'; '.join(differences)} was asked for.")
     data, parts = data_for(recipe)
     run.require_data(data, parts)
@@ -135,7 +135,7 @@ def run_weights(run: Run, which: str = "last") -> tuple[dict[str, Tensor], dict[
 
 
 def _augmentation(recipe: Recipe) -> Augmentation:
-    return AUGMENTATIONS[recipe.augment.name](**recipe.augment.options)
+    return augmentation_for(recipe.augment.name, **recipe.augment.options)
 
 
 def _operations(recipe: Recipe) -> Sequence[str]:

@@ -11,7 +11,7 @@ from torch import nn
 
 from auglabel.data.source import DataSet, InMemory, statistics
 from auglabel.data.split import Parts, split
-from auglabel.lab.recipe.catalogue import DATASETS
+from auglabel.lab.recipe.catalogue import data_set_for
 from auglabel.lab.recipe.recipe import Recipe
 from auglabel.lab.recipe.seeding import generator_for
 from auglabel.models.by_name import model_function
@@ -22,7 +22,7 @@ NORMS = (nn.modules.batchnorm._BatchNorm, nn.GroupNorm, nn.LayerNorm, nn.modules
 
 def data_for(recipe: Recipe) -> tuple[DataSet, Parts]:
     """The data set, and its images as training, validation and test parts."""
-    data = DATASETS[recipe.data.name](**recipe.data.options)
+    data = data_set_for(recipe.data.name, **recipe.data.options)
     parts = split(data, generator=generator_for(recipe.training.seed, "split"), **recipe.split)
     if data.test is None and isinstance(data.train, InMemory):  # measured before the test images were cut off
         mean, std = statistics(data.train.images[parts.train.rows])

@@ -10,12 +10,12 @@ from typing import Any
 import yaml
 
 from auglabel.util.checks import shown
+from auglabel.util.yaml_values import MOST, too_many
 
 SEAL = "# checksum "
 FIRST = re.compile(rf"\A{SEAL}([0-9a-f]{{32}})\n")  # so that a file cut short still has it
 LAST = re.compile(rf"^{SEAL}([0-9a-f]{{32}})\s*\Z", re.M)  # where older runs have it
 LARGEST = 2**17  # bytes
-MOST = 20_000  # values, where one that is named (&a) counts as often as it is used (*a)
 
 
 class Lines:
@@ -59,7 +59,8 @@ def read_yaml(path: Path) -> tuple[Lines, dict[str, Any]]:
     try:
         loader = yaml.SafeLoader(text)
         node = loader.get_single_node()
-        _require_few(node, path)
+        if too_many(node):
+            raise _Wrong(f"{path} holds more than {MOST:,} values, which no recipe has.")
         _number(node, "", lines)
         found = None if node is None else loader.construct_document(node)
     except RecursionError:
@@ -78,18 +79,6 @@ def read_yaml(path: Path) -> tuple[Lines, dict[str, Any]]:
 
 class _Wrong(Exception):
     """A sentence of ours."""
-
-
-def _require_few(node: yaml.Node | None, path: Path) -> None:
-    """Few enough values: a file of a few lines can name a list of lists of lists of the same."""
-    waiting, count = [node] if node is not None else [], 0
-    while waiting:
-        count += 1
-        if count > MOST:
-            raise _Wrong(f"{path} holds more than {MOST:,} values, which no recipe has.")
-        value = waiting.pop().value
-        for each in value if isinstance(value, list) else ():
-            waiting += each if isinstance(each, tuple) else [each]
 
 
 def _number(node: yaml.Node | None, prefix: str, lines: Lines) -> None:

@@ -25,8 +25,8 @@ from auglabel.lab.evaluate.corrupted import Corruptions
 from auglabel.lab.evaluate.measured import Measured, asked_for, evaluate_run, run_weights
 from auglabel.lab.machine.memory import keep_memory
 from auglabel.lab.recipe.build import data_for, model_for
-from auglabel.lab.recipe.catalogue import AUGMENTATIONS
-from auglabel.lab.recipe.options import MENUS, flags, usual
+from auglabel.lab.recipe.catalogue import augmentation_for
+from auglabel.lab.recipe.options import MENUS, defaults_of, flags
 from auglabel.lab.recipe.recipe import ELSEWHERE, Choice, Recipe, flat
 from auglabel.lab.recipe.seeding import generator_for
 from auglabel.lab.runs.checkpoint import require_fitting
@@ -73,7 +73,7 @@ class Job:
     def digest(self) -> str:
         """Of all that decides the result and is not as usual: an option that is new to us changes none."""
         given = flat(self.plain)
-        expected = usual({section: given[f"{section}.name"] for section in MENUS})
+        expected = defaults_of({section: given[f"{section}.name"] for section in MENUS})
         unusual = {k: v for k, v in given.items() if k.endswith(".name") or v != expected.get(k, ...)}
         decides = [unusual, self.measured, self.views]
         return hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()[:8]
@@ -169,10 +169,10 @@ def _as_text(result: dict[str, Any]) -> str:
 
 
 def _typed(recipe: Recipe) -> list[str]:
-    """What a run's own file does not decide: where its data lie, and that its network may be imported."""
+    """What a run's own file does not decide: where its data lie, and that its parts may be imported."""
     plain = flat(recipe.as_dict())
     where = [f"--{key}={plain[key]}" for key in sorted(ELSEWHERE) if plain.get(key) is not None]
-    return [*where, f"--model={recipe.model.name}"]
+    return [*where, *(f"--{option}={name}" for option, name in recipe.own_parts.items())]
 
 
 def _evaluated(run: Run, words: str, typed: Sequence[str]) -> dict[str, Any]:
@@ -185,7 +185,7 @@ def _evaluated(run: Run, words: str, typed: Sequence[str]) -> dict[str, Any]:
 def _views_of(run: Run, job: Job) -> dict[str, Any]:
     """Calibration on the test images in every bucket of another augmentation than the run's own."""
     assert job.views is not None
-    augment = AUGMENTATIONS[job.views.name](**job.views.options)
+    augment = augmentation_for(job.views.name, **job.views.options)
     data, parts = data_for(job.recipe)
     model = model_for(job.recipe, data)
     weights, _ = run_weights(run)

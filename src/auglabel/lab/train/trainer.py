@@ -26,7 +26,7 @@ from auglabel.augment.clean import Clean, crop_and_flip
 from auglabel.data.source import DataSet
 from auglabel.data.split import Parts
 from auglabel.lab.recipe.build import highest_rate, model_for, optimizer_for
-from auglabel.lab.recipe.catalogue import AUGMENTATIONS, LOSSES, labels_for
+from auglabel.lab.recipe.catalogue import augmentation_for, labels_for, loss_function
 from auglabel.lab.recipe.recipe import Recipe
 from auglabel.lab.recipe.schedules import SCHEDULES
 from auglabel.lab.recipe.seeding import generator_for, seed_for
@@ -78,8 +78,9 @@ class Trainer:
         self.rank, self.world = self.accelerator.process_index, self.accelerator.num_processes
         self.device = self.accelerator.device
         self.state = State()
-        self.augment = AUGMENTATIONS[recipe.augment.name](**recipe.augment.options)
+        self.augment = augmentation_for(recipe.augment.name, **recipe.augment.options)
         self.prepare = Clean(**recipe.prepare)
+        self.loss = loss_function(recipe.training.loss)
         self.policy = labels_for(
             recipe.labels.name, len(data.classes), self.augment.grid, **recipe.labels.options
         ).to(self.device)
@@ -147,7 +148,7 @@ class Trainer:
         for group in self.optimizer.param_groups:
             group["lr"] = self._rate(self.step)
         with self.accelerator.autocast():
-            loss = LOSSES[self.recipe.training.loss](self.model, images, view, self.policy, augmented)
+            loss = self.loss(self.model, images, view, self.policy, augmented)
         weight = len(images) * self.world / whole  # ranks are averaged; a larger share counts for more
         self.optimizer.zero_grad()
         self.accelerator.backward(loss * weight if self.world > 1 else loss)
