@@ -9,6 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Generator, Tensor
 
+from auglabel.errors import UserError
 from auglabel.util.binning import cell
 from auglabel.util.checks import kind_of, require_range, require_same_length, require_unit, require_whole
 from auglabel.util.randomness import drawing_device
@@ -37,7 +38,7 @@ class DistanceGrid:
 
     def __post_init__(self) -> None:
         if not isinstance(self.levels, tuple | list) or not self.levels:
-            raise ValueError(
+            raise UserError(
                 "DistanceGrid takes the number of levels of each kind, such as (10, 10, 1), "
                 f"got {kind_of(self.levels)}."
             )
@@ -45,7 +46,7 @@ class DistanceGrid:
             require_whole("each of DistanceGrid's levels", level, 1, MOST_LEVELS)
         kinds = self.kinds or tuple(str(k) for k in range(1, len(self.levels) + 1))
         if len(kinds) != len(self.levels) or len(set(kinds)) < len(kinds):
-            raise ValueError(
+            raise UserError(
                 f"DistanceGrid takes a name of its own for each of {len(self.levels)} kinds, "
                 f"got {kind_of(kinds)}."
             )

@@ -12,6 +12,7 @@ from torch import Generator, Tensor, nn
 
 from auglabel.augment.base import Augmentation
 from auglabel.calibration import Calibration
+from auglabel.errors import UserError, UserTypeError
 from auglabel.util.checks import kind_of, require_whole
 from auglabel.util.inference import eval_mode, model_input, unwrapped
 from auglabel.view import View
@@ -53,7 +54,7 @@ def calibrate(
     views = every_bucket(model, augment, loader, visits=visits, turn=turn, generator=generator)
     seen = measure(model, views, groups=len(augment.grid), bins=bins)
     if not seen.count.any():
-        raise ValueError("calibrate needs validation images, but the loader gave none.")
+        raise UserError("calibrate needs validation images, but the loader gave none.")
     return seen
 
 
@@ -104,7 +105,7 @@ def pair(batch: object) -> tuple[Tensor, Tensor]:
         came = f"a {type(batch).__name__} of {', '.join(type(part).__name__ for part in batch[:9])}"
     else:
         came = kind_of(batch)
-    raise TypeError(
+    raise UserTypeError(
         f"the loader must yield two tensors, (images, labels), got {came}. "
         f"Pick the two, by the names or places that they have: (({picked}) for batch in loader)."
     )

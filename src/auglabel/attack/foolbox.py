@@ -11,6 +11,7 @@ import torch
 from torch import Generator, Tensor, nn
 
 from auglabel.attack.pgd import box, gradient_of, require_attackable
+from auglabel.errors import UserError, UserTypeError
 from auglabel.util.checks import require_integers, require_number
 from auglabel.util.inference import eval_mode, unwrapped
 
@@ -74,12 +75,12 @@ def _foolbox() -> Any:
 
 def _attack(foolbox: Any, name: str, options: dict[str, Any]) -> Any:
     if name not in ATTACKS:
-        raise ValueError(f'name must be one of {", ".join(ATTACKS)}, got "{name}".')
+        raise UserError(f'name must be one of {", ".join(ATTACKS)}, got "{name}".')
     kind = getattr(foolbox.attacks, ATTACKS[name])
     try:
         return kind(**DEFAULTS.get(name, {}) | options)
     except TypeError as error:
-        raise TypeError(
+        raise UserTypeError(
             f"{name} does not take these options: {error}. See foolbox's {kind.__name__}."
         ) from error
 
@@ -96,7 +97,7 @@ def _from_other_images(attack: Any, wrapped: Any, images: Tensor, labels: Tensor
     if len(right) == 0:
         return images
     if not other[right].any(dim=1).all():
-        raise ValueError(
+        raise UserError(
             "hop_skip_jump starts from an image that the model takes for another class, but it takes the "
             f"whole batch for class {int(predicted[0])}. Give a batch with several classes."
         )

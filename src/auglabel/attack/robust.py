@@ -11,6 +11,7 @@ import torch
 from torch import Generator, Tensor, nn
 
 from auglabel.attack.pgd import BLIND, Loss, gradient_of, pgd, require_attackable, require_logits
+from auglabel.errors import UserError
 from auglabel.util.checks import require_integers, require_number, require_whole
 from auglabel.util.inference import eval_mode, unwrapped
 
@@ -39,7 +40,7 @@ def adversarial_accuracy(
     require_whole("restarts", restarts, 1)
     require_whole("batch", batch, 1)
     if len(images) == 0:
-        raise ValueError("adversarial_accuracy needs images, got none.")
+        raise UserError("adversarial_accuracy needs images, got none.")
     model, standing = unwrapped(model), 0
     for some, classes in zip(images.split(batch), labels.split(batch), strict=True):
         right = _right(model, some, classes)
@@ -111,7 +112,7 @@ def sanity(
     """
     require_number("epsilon", epsilon, 0, 1)
     if epsilon == 0 or not steps or list(steps) != sorted(set(steps)):
-        raise ValueError(
+        raise UserError(
             f"sanity takes an epsilon above 0 and growing steps, got {epsilon} and {list(steps)}."
         )
     model, most = unwrapped(model), steps[-1]

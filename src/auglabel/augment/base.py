@@ -8,6 +8,7 @@ import torch
 from torch import Generator, Tensor, nn
 
 from auglabel.distance import Distance, DistanceGrid
+from auglabel.errors import UserError
 from auglabel.util.checks import require_images, require_integers, require_same_length
 from auglabel.view import View
 
@@ -59,7 +60,7 @@ class Augmentation:
         `dtype`, a floating point one, turns bytes into numbers in [0, 1] on the way out.
         """
         if dtype is not None and not dtype.is_floating_point:
-            raise ValueError(f"dtype must be a floating point one, got {dtype}.")
+            raise UserError(f"dtype must be a floating point one, got {dtype}.")
         checked = self.require(images)
         images = images if checked is None else checked
         require_integers("labels", labels)

@@ -8,6 +8,7 @@ import urllib.request
 from collections.abc import Iterable
 from pathlib import Path
 
+from auglabel.errors import UserError
 from auglabel.util.atomic_write import write_atomically
 
 
@@ -48,7 +49,7 @@ def md5(content: Iterable[bytes]) -> str:
 
 def require_md5(path: str, found: str, expected: str) -> None:
     if found != expected:
-        raise ValueError(
+        raise UserError(
             f"{path} is not the official file: expected MD5 {expected}, found {found}. Fetch it again, "
             "or accept it with --data.verify false."
         )

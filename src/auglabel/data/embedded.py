@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from auglabel.data.source import DataSet, InMemory, in_memory
+from auglabel.errors import UserError
 from auglabel.util.resources import resource_folder
 
 FILE = resource_folder("data") / "fashion.npz"
@@ -51,7 +52,7 @@ def load_embedded(path: Path = FILE) -> Embedded:
     content = path.read_bytes()
     found = hashlib.sha256(content).hexdigest()
     if found != SHA256:
-        raise ValueError(
+        raise UserError(
             f"{path} is damaged: expected SHA-256 {SHA256}, found {found}. "
             "Reinstall: pip install --force-reinstall --no-deps auglabel."
         )

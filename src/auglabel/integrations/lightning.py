@@ -20,6 +20,7 @@ from auglabel.augment.augmix import AugMix
 from auglabel.augment.base import Augmentation
 from auglabel.augment.randaug import RandAug
 from auglabel.augment_and_label import AugmentAndLabel
+from auglabel.errors import UserError, UserTypeError
 from auglabel.integrations.parts import learned_for, own_share
 from auglabel.util.checks import kind_of
 
@@ -81,7 +82,7 @@ class LightningCallback(Callback):
     ) -> None:
         images, labels = self._parts(batch)
         if not isinstance(batch, list | dict):
-            raise TypeError(
+            raise UserTypeError(
                 "LightningCallback puts images and labels back into the batch, which must be a list or a "
                 f"dictionary, got a {type(batch).__name__}: let the loader's collate_fn return a list."
             )
@@ -125,7 +126,7 @@ class LightningCallback(Callback):
             (loader,) = loader
         if loader is None or isinstance(loader, list | tuple | dict):
             there = "the trainer has none" if loader is None else f"there are {len(loader)}"
-            raise ValueError(
+            raise UserError(
                 f"LightningCallback learns from one validation loader, but {there}: "
                 "pass LightningCallback(..., loader=val_loader)."
             )
@@ -137,7 +138,7 @@ class LightningCallback(Callback):
             images, labels = (batch[key] for key in self.keys)
         except (KeyError, IndexError, TypeError):
             has = list(batch) if isinstance(batch, dict) else kind_of(batch)
-            raise ValueError(
+            raise UserError(
                 f"a batch must hold images and labels at keys {self.keys}, got {has}: "
                 'pass LightningCallback(..., keys=("image", "label")) with the right names.'
             ) from None

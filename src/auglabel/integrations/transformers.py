@@ -30,6 +30,7 @@ from auglabel.augment.augmix import AugMix
 from auglabel.augment.base import Augmentation
 from auglabel.augment.randaug import RandAug
 from auglabel.augment_and_label import AugmentAndLabel
+from auglabel.errors import UserError, UserTypeError
 from auglabel.integrations.parts import Batch, learned_for
 from auglabel.util.checks import kind_of
 from auglabel.util.inference import unwrapped
@@ -129,7 +130,7 @@ class TransformersCallback(TrainerCallback):
         if found is not None:
             ours = self.learned.state_dict()
             if found.keys() != ours.keys():
-                raise ValueError(
+                raise UserError(
                     f"the checkpoint's labels have {', '.join(found)}, but ours have {', '.join(ours)}."
                 )
             dtypes = {name: value.dtype for name, value in ours.items()}
@@ -171,7 +172,7 @@ class Logits(nn.Module):
 def logits_of(outputs: Any) -> Tensor:
     found = outputs.get("logits") if isinstance(outputs, Mapping) else outputs
     if not isinstance(found, Tensor):
-        raise TypeError(f"the model must give logits, got {kind_of(outputs)}.")
+        raise UserTypeError(f"the model must give logits, got {kind_of(outputs)}.")
     return found
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from auglabel.errors import UserError
 from auglabel.util.atomic_write import write_text
 from auglabel.util.checks import kind_of, shown
 
@@ -20,7 +21,7 @@ LARGEST = 16 * 2**20  # bytes; no file of ours comes near
 LARGEST_WHOLE = 2**53  # beyond it whole numbers are no longer exact in every language
 
 
-class OtherFormat(ValueError):
+class OtherFormat(UserError):
     """A file is sound, but of another kind or version; `ours` says that it is of auglabel."""
 
     def __init__(self, sentence: str, ours: bool) -> None:
@@ -56,12 +57,12 @@ def read_checksummed(
         )
     checksum = found.pop("checksum", None)
     if checksum is not None and checksum != _checksum(found):
-        raise ValueError(
+        raise UserError(
             f"{path} is damaged: its checksum does not fit its content; remove that if you changed the file "
             f"yourself.{otherwise and f' {otherwise}'}"
         )
     if shape is not None and (wrong := mismatch(found, shape)):
-        raise ValueError(f"{path} is damaged or of another version: {wrong}.{otherwise and f' {otherwise}'}")
+        raise UserError(f"{path} is damaged or of another version: {wrong}.{otherwise and f' {otherwise}'}")
     return found
 
 
@@ -130,16 +131,16 @@ def _read(path: Path, what: str, otherwise: str) -> dict[str, Any]:
     except FileNotFoundError:
         raise FileNotFoundError(f"there is no {path}.") from None
     if len(content) > LARGEST:
-        raise ValueError(f"{path} is not {what}: it has more than {LARGEST:,} bytes, which none of ours has.")
+        raise UserError(f"{path} is not {what}: it has more than {LARGEST:,} bytes, which none of ours has.")
     try:
         found = json.loads(content.decode("utf-8"))
     except (ValueError, RecursionError) as error:
-        raise ValueError(
+        raise UserError(
             f"{path} is damaged, or not {what}: it is not JSON ({shown(error)})."
             f"{otherwise and f' {otherwise}'}"
         ) from None
     if not isinstance(found, dict):
-        raise ValueError(f"{path} is not {what}: got {kind_of(found)}.{otherwise and f' {otherwise}'}")
+        raise UserError(f"{path} is not {what}: got {kind_of(found)}.{otherwise and f' {otherwise}'}")
     return found
 
 
@@ -158,12 +159,12 @@ def parse_line(line: str | bytes) -> dict[str, Any]:
     try:
         found = json.loads(line)
     except (ValueError, RecursionError):
-        raise ValueError("it is not JSON.") from None
+        raise UserError("it is not JSON.") from None
     if not isinstance(found, dict):
-        raise ValueError(f"an object was expected, got {kind_of(found)}.")
+        raise UserError(f"an object was expected, got {kind_of(found)}.")
     crc = found.pop("crc32", None)
     if crc is not None and crc != _crc(found):
-        raise ValueError("its checksum does not fit its content.")
+        raise UserError("its checksum does not fit its content.")
     return found
 
 

@@ -15,6 +15,7 @@ from auglabel.corrupt import SEVERITIES, corrupt, parameters_for, require_large,
 from auglabel.data.corrupted import Corrupted, corrupted
 from auglabel.data.decode import Streamed
 from auglabel.data.source import DataSet, Source, Subset
+from auglabel.errors import UserError
 from auglabel.util.checks import require_whole
 
 OWN = "give the copies of its own data set"
@@ -44,7 +45,7 @@ class Corruptions:
         require_whole("corruption_seed", self.corruption_seed, 0)
         given = [name for name in ("parameters", "frost", "corruption_seed") if getattr(self, name)]
         if self.copies is not None and given:
-            raise ValueError(f"copies are read as they are: --{given[0]} changes nothing in them.")
+            raise UserError(f"copies are read as they are: --{given[0]} changes nothing in them.")
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -71,7 +72,7 @@ class Corruptions:
             _require_of(self.read, data)
         copies = self.read.source(name, severity)
         if copies.shape != test.shape:
-            raise ValueError(
+            raise UserError(
                 f"{self.read.where} has images of {copies.shape} (channels, height, width), but the run's "
                 f"have {test.shape}: {OWN}."
             )
@@ -97,7 +98,7 @@ def require_severities(severities: Sequence[int]) -> None:
     for severity in severities:
         require_whole("severities", severity, 1, 5)
     if not severities or len(set(severities)) < len(severities):
-        raise ValueError(f"severities must name some of 1..5 once each, got {severities}.")
+        raise UserError(f"severities must name some of 1..5 once each, got {severities}.")
 
 
 class Made(Source):
@@ -137,13 +138,13 @@ def _require_of(copies: Corrupted, data: DataSet) -> None:
     """Copies made here say of which images; others may say of which classes."""
     known = (copies.about or {}).get("data", {}).get("checksum", data.checksum)
     if known != data.checksum:
-        raise ValueError(
+        raise UserError(
             f"{copies.where} was made of other images: their checksum is {known[:12]}..., but that of "
             f"{data.name} is {data.checksum[:12]}...: {OWN}."
         )
     if copies.classes is not None and tuple(copies.classes) != data.classes:
         first = next((n for n in copies.classes if n not in data.classes), None) or "their order"
-        raise ValueError(
+        raise UserError(
             f"{copies.where} has {len(copies.classes)} classes and {data.name} {len(data.classes)}, which "
             f"must be the same, but differ in {first}: {OWN}."
         )
@@ -154,7 +155,7 @@ def _same_images(copies: Source, test: Source, read: Corrupted) -> Source:
     index = test.index(torch.arange(len(test)))
     whole = test.source if isinstance(test, Subset) else test
     if len(copies) != len(whole) or not torch.equal(*(_counted(s) for s in (copies, whole))):
-        raise ValueError(
+        raise UserError(
             f"{read.where} has copies of {len(copies):,} images and the run {len(whole):,} of which it tests "
             f"{len(test):,}, with other classes: {OWN}."
         )
@@ -162,7 +163,7 @@ def _same_images(copies: Source, test: Source, read: Corrupted) -> Source:
         return Subset(copies, index)
     if len(test) == len(whole):
         return Reordered(copies)
-    raise ValueError(
+    raise UserError(
         f"{read.where} has its images in another order than the run's data, of which only {len(test):,} of "
         f"{len(whole):,} are for testing: which they are cannot be told, so leave --copies out."
     )

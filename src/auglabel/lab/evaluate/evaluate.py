@@ -16,6 +16,7 @@ from auglabel import metrics
 from auglabel.augment.base import Augmentation
 from auglabel.calibration import CONFIDENCE, CORRECT, COUNT, Calibration
 from auglabel.data.source import DataSet, Source
+from auglabel.errors import UserError
 from auglabel.lab.evaluate.bootstrap import Figure, bootstrapped, interval, resampled
 from auglabel.lab.evaluate.conditions import Condition, as_it_is
 from auglabel.lab.evaluate.corrupted import Reordered
@@ -101,7 +102,7 @@ def evaluate(
     by batches itself, and one of another size starts it elsewhere: there, `batch_size` below 250 counts.
     """
     if len(test) == 0:
-        raise ValueError("there are no test images to measure on.")
+        raise UserError("there are no test images to measure on.")
     require_whole("batch_size", batch_size, 1)
     require_whole("resamples", resamples, 0)
     if images is not None:
@@ -115,7 +116,7 @@ def evaluate(
         told(f"{condition.on}{'' if condition.severity is None else f', severity {condition.severity}'}")
         seen = test if condition.source is None else condition.source(test, data)
         if isinstance(seen, Reordered) and len(chosen) < len(seen):
-            raise ValueError(
+            raise UserError(
                 "--images takes the same images for every condition, but the copies have them in another "
                 "order than the run's data: leave it out."
             )

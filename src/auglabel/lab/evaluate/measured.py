@@ -15,6 +15,7 @@ from auglabel import __version__
 from auglabel.augment.base import Augmentation
 from auglabel.data.source import DataSet
 from auglabel.data.split import Parts
+from auglabel.errors import UserError
 from auglabel.lab.evaluate.conditions import Attack, Condition, conditions
 from auglabel.lab.evaluate.corrupted import Corruptions, overlaps
 from auglabel.lab.evaluate.evaluate import evaluate
@@ -108,10 +109,10 @@ def evaluate_run(run: Run, asked: Asked, words: Sequence[str]) -> dict[str, Any]
     """Measure a run's last or best weights on its test images; results go into the run."""
     how = asked.how
     if how.weights is not None:
-        raise ValueError(f"--weights go with --model, but {run.path} is a run, which has its own.")
+        raise UserError(f"--weights go with --model, but {run.path} is a run, which has its own.")
     recipe = read_recipe(str(run.recipe_file), words)
     if differences := run.recipe(*recipe.own_parts.values()).differences(recipe):
-        raise ValueError(f"a run is measured as it was trained, but {'; '.join(differences)} was asked for.")
+        raise UserError(f"a run is measured as it was trained, but {'; '.join(differences)} was asked for.")
     data, parts = data_for(recipe)
     run.require_data(data, parts)
     weights, about = run_weights(run, how.checkpoint)
@@ -126,10 +127,10 @@ def run_weights(run: Run, which: str = "last") -> tuple[dict[str, Tensor], dict[
     """The weights to measure of a run, averaged ones if it has them, and which they are."""
     checkpoint = load_checkpoint(run.best_file) if which == "best" else run.last()
     if checkpoint is None:
-        raise ValueError(f"{run.path} has no checkpoint yet: auglabel train --resume --out {run.path}.")
+        raise UserError(f"{run.path} has no checkpoint yet: auglabel train --resume --out {run.path}.")
     average = part_of(checkpoint.tensors, "average.module")
     if wrong := mismatch(checkpoint.facts, {"epoch": int}):
-        raise ValueError(f"{run.path} has a checkpoint of another version: {wrong}.")
+        raise UserError(f"{run.path} has a checkpoint of another version: {wrong}.")
     about = {"checkpoint": which, "epoch": checkpoint.facts["epoch"]}
     return average or part_of(checkpoint.tensors, "model"), about | {"averaged": bool(average)}
 
@@ -147,7 +148,7 @@ def evaluate_network(recipe: Recipe, asked: Asked) -> dict[str, Any]:
     """Measure a network that no run here trained."""
     how = asked.how
     if how.temperature != "clean":
-        raise ValueError("--temperature augmented goes with a run, which has an augmentation.")
+        raise UserError("--temperature augmented goes with a run, which has an augmentation.")
     assert how.weights is not None
     weights = load_weights(Path(how.weights))
     data, parts = data_for(recipe)

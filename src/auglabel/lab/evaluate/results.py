@@ -13,6 +13,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from auglabel.errors import UserError
 from auglabel.lab.evaluate.bootstrap import Figure
 from auglabel.lab.evaluate.evaluate import Evaluation, Row
 from auglabel.util.checksummed_json import mismatch, read_checksummed
@@ -43,7 +44,7 @@ def read_evaluation(path: Path) -> dict[str, Any]:
     for row in found["rows"]:
         bins = row.get("bins") or {name: [] for name in BINS}  # older ones have none
         if row["count"] < 1 or mismatch(bins, BINS) or len({len(bins[name]) for name in BINS}) > 1:
-            raise ValueError(f"{path} is damaged: the images or bins of a row of it are wrong. {again}")
+            raise UserError(f"{path} is damaged: the images or bins of a row of it are wrong. {again}")
     return found
 
 

@@ -29,6 +29,7 @@ from auglabel.data.huggingface import huggingface
 from auglabel.data.npz import npz
 from auglabel.data.source import DataSet
 from auglabel.distance import DistanceGrid
+from auglabel.errors import UserError, UserTypeError
 from auglabel.lab.recipe.variants import AutoLabelVariant
 from auglabel.labels import CCAT, FixedTable, LabelPolicy, LabelSmoothing, MixupLabels, OneHot
 from auglabel.losses import jensen_shannon, trades
@@ -50,7 +51,7 @@ def named(what: str, menu: Mapping[str, Entry], name: str) -> Entry:
     if not colon:
         return entry(what, menu, name)
     if not module or not attribute:
-        raise ValueError(f'a {what} of your own is named as module:function, got "{name}".')
+        raise UserError(f'a {what} of your own is named as module:function, got "{name}".')
     found: Entry = imported(module, attribute)
     return found
 
@@ -199,5 +200,5 @@ def data_set_for(name: str, **options: Any) -> DataSet:
 def instance_of(kind: type[Entry], name: str, made: object) -> Entry:
     """What was made by `name`, which must be a `kind`."""
     if not isinstance(made, kind):
-        raise TypeError(f"{name} must give an auglabel {kind.__name__}, got {kind_of(made)}.")
+        raise UserTypeError(f"{name} must give an auglabel {kind.__name__}, got {kind_of(made)}.")
     return made

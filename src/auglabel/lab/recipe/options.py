@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from auglabel.augment.clean import Clean
 from auglabel.data.split import split
+from auglabel.errors import UserError
 from auglabel.lab.recipe.catalogue import AUGMENTATIONS, DATASETS, LABELS, named
 from auglabel.lab.recipe.recipe import Calibrate, Engine, Optimizer, Training, listed
 from auglabel.lab.recipe.schedules import SCHEDULES
@@ -21,7 +22,7 @@ from auglabel.util.signatures import REQUIRED, Option, Unfit, converted, is_list
 Flags = TypeVar("Flags")
 
 
-class RecipeError(ValueError):
+class RecipeError(UserError):
     """A recipe that cannot be used, and where in it."""
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from auglabel.errors import UserError
 from auglabel.util.resources import resource_folder
 
 VALUES = ("epsilon_max", "beta")  # options of the augmentation that are part of a recipe's name
@@ -46,7 +47,7 @@ def gpu_hours(name: str) -> float:
     """Estimated hours of one run of a recipe of the paper's size, on a GPU that does 40 TFLOP/s."""
     hours = row_recipes()[name].gpu_hours
     if hours is None:
-        raise ValueError(f"{name} has no GPU hours: it is made for a CPU.")
+        raise UserError(f"{name} has no GPU hours: it is made for a CPU.")
     return hours
 
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from auglabel.errors import UserError
 from auglabel.util.checksummed_json import checksummed_line, parse_line
 
 LARGEST = 2**28  # bytes of lines: those of 82 buckets reach it after 100,000 epochs
@@ -39,7 +40,7 @@ def read_bounded(path: Path) -> bytes:
     with path.open("rb") as file:
         content = file.read(LARGEST + 1)
     if len(content) > LARGEST:
-        raise ValueError(f"{path} has more than {LARGEST:,} bytes, which no run of ours writes.")
+        raise UserError(f"{path} has more than {LARGEST:,} bytes, which no run of ours writes.")
     return content
 
 
@@ -56,5 +57,5 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
         except ValueError as error:
             if number == len(lines):
                 break
-            raise ValueError(f"{path}, line {number} is damaged: {error}") from None
+            raise UserError(f"{path}, line {number} is damaged: {error}") from None
     return found

@@ -18,6 +18,7 @@ from torch import Tensor
 from auglabel import __version__
 from auglabel.data.source import DataSet
 from auglabel.data.split import Parts
+from auglabel.errors import UserError
 from auglabel.lab.recipe.options import RecipeError
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.recipe.recipe import Recipe
@@ -73,7 +74,7 @@ class Run:
         """A directory where `recipe` can begin, or, to resume, one that holds that very recipe."""
         if self.exists():
             if not resume:
-                raise ValueError(
+                raise UserError(
                     f"{self.path} holds a run already: --resume continues it, --out names another place."
                 )
             if differences := self.recipe(*recipe.own_parts.values()).differences(recipe):
@@ -83,7 +84,7 @@ class Run:
                 )
             return
         if self.path.exists() and (not self.path.is_dir() or any(self._foreign())):
-            raise ValueError(f"{self.path} is not an empty directory, nor a run: --out names another place.")
+            raise UserError(f"{self.path} is not an empty directory, nor a run: --out names another place.")
 
     def begin(self, recipe: Recipe) -> None:
         """Make the directory, unless it is there."""
@@ -113,13 +114,13 @@ class Run:
         """The images that the run was begun with, cut as they were then."""
         known = self.facts().get("data", {}).get("checksum")
         if known is not None and known != data.checksum:
-            raise ValueError(
+            raise UserError(
                 f"{self.path} was begun with other images: their checksum was {known[:12]}..., but that of "
                 f"{data.name} is now {data.checksum[:12]}...."
             )
         rows = self.split_rows() if self.split_file.exists() else None
         if rows is not None and not all(torch.equal(rows[name], getattr(parts, name).rows) for name in PARTS):
-            raise ValueError(f"{self.path} was begun with another split than its recipe makes now.")
+            raise UserError(f"{self.path} was begun with another split than its recipe makes now.")
 
     def facts(self) -> dict[str, Any]:
         """What `record_facts` wrote; empty before that."""
@@ -149,7 +150,7 @@ class Run:
     def split_rows(self) -> dict[str, Tensor]:
         found = load_checkpoint(self.split_file).tensors
         if found.keys() != set(PARTS):
-            raise ValueError(f"{self.split_file} is not a run's split: it must hold {', '.join(PARTS)}.")
+            raise UserError(f"{self.split_file} is not a run's split: it must hold {', '.join(PARTS)}.")
         return found
 
     def metrics(self) -> list[dict[str, Any]]:
@@ -160,7 +161,7 @@ class Run:
         lines = read_lines(path)
         for number, line in enumerate(lines, start=1):
             if wrong := mismatch(line, shape):
-                raise ValueError(f"{path}, line {number} is damaged or of another version: {wrong}.")
+                raise UserError(f"{path}, line {number} is damaged or of another version: {wrong}.")
         return lines
 
     def record_epoch(self, record: Mapping[str, Any], table: Mapping[str, list[float]] | None) -> None:
@@ -208,6 +209,6 @@ class Run:
                 return load_checkpoint(path)
             except ValueError as error:
                 if number == len(steps):
-                    raise ValueError(f"{self.path} has no checkpoint that can be read: {error}") from None
+                    raise UserError(f"{self.path} has no checkpoint that can be read: {error}") from None
                 told(f"{error} The one before it is used.")
         return None

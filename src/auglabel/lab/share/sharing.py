@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from auglabel import __version__
 from auglabel.augment.base import Augmentation
+from auglabel.errors import UserError
 from auglabel.lab.recipe.catalogue import AUGMENTATIONS, augmentation_for
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.runs.checkpoint import load_weights, require_fitting
@@ -61,7 +62,7 @@ class Shared(NamedTuple):
     def prepare(self, picture: str | os.PathLike[str] | Image | Tensor) -> Tensor:
         """A file, a picture of Pillow's, or bytes (C, H, W), brought to the network's size as in training."""
         if self.input is None:
-            raise ValueError("this folder does not say which images its network takes: share the run again.")
+            raise UserError("this folder does not say which images its network takes: share the run again.")
         return self.input.prepare(picture)
 
     @torch.no_grad()
@@ -81,11 +82,11 @@ def share_run(run: Run, folder: Path, words: Sequence[str] = ()) -> Path:
         raise FileNotFoundError(f"{run.path} is not a run: it has no recipe.yaml.")
     recipe, facts = read_recipe(str(run.recipe_file), words), run.facts()
     if differences := run.recipe(*recipe.own_parts.values()).differences(recipe):
-        raise ValueError(f"a run is shared as it was trained, but {'; '.join(differences)} was asked for.")
+        raise UserError(f"a run is shared as it was trained, but {'; '.join(differences)} was asked for.")
     if not run.model_file.is_file() or "data" not in facts:
-        raise ValueError(f"{run.path} is not finished: auglabel train --resume --out {run.path}.")
+        raise UserError(f"{run.path} is not finished: auglabel train --resume --out {run.path}.")
     if folder.exists():
-        raise ValueError(f"{folder} is there already: name another place.")
+        raise UserError(f"{folder} is there already: name another place.")
     load_weights(run.model_file)  # says so if it is damaged
     augment = augmentation_for(recipe.augment.name, **recipe.augment.options)
     table = load_table(run.table_file, augment.grid) if run.table_file.is_file() else None
@@ -137,7 +138,7 @@ def load_shared(folder: Path) -> Shared:
     config = _config(folder / "config.json")
     name = config["model"]["name"]
     if name not in MODELS:
-        raise ValueError(
+        raise UserError(
             f'{folder}: its network is "{shown(name)}", which is not one of ours ({", ".join(MODELS)}): '
             "build it yourself, and load model.safetensors into it."
         )
@@ -152,7 +153,7 @@ def load_shared(folder: Path) -> Shared:
         augment = entry("augmentation", AUGMENTATIONS, config["augment"]["name"])(**chosen)
     except Exception as error:  # options of any kind
         told = shown(str(error).split("\n")[0], 500)
-        raise ValueError(f"{folder / 'config.json'} does not fit: {told}.") from None
+        raise UserError(f"{folder / 'config.json'} does not fit: {told}.") from None
     require_fitting(outline.state_dict(), weights, str(folder / "model.safetensors"))
     model = MODELS[name](**given, **options)
     model.load_state_dict(weights)
@@ -169,17 +170,17 @@ def _config(path: Path) -> dict[str, Any]:
     wanted |= {"input": (None, INPUT), "temperature": (None, float)}
     for key, kind in wanted.items():
         if wrong := mismatch(found.get(key), kind, f'"{key}"'):
-            raise ValueError(f"{path}: {wrong}.")
+            raise UserError(f"{path}: {wrong}.")
     try:
         Input.from_json(found.get("input"))
     except ValueError as error:
-        raise ValueError(f'{path}: "input" does not fit: {error}') from None
+        raise UserError(f'{path}: "input" does not fit: {error}') from None
     if found.get("temperature") is not None and not found["temperature"] > 0:
-        raise ValueError(f'{path}: "temperature" must be above 0, got {found["temperature"]}.')
+        raise UserError(f'{path}: "temperature" must be above 0, got {found["temperature"]}.')
     for key in ("model", "augment"):
         if not isinstance(found[key].get("name"), str):
-            raise ValueError(f'{path}: "{key}" must have a "name".')
+            raise UserError(f'{path}: "{key}" must have a "name".')
     numbers = {str(number) for number in range(len(found["id2label"]))}
     if found["id2label"].keys() != numbers or len(numbers) < 2:
-        raise ValueError(f'{path}: "id2label" must number at least 2 classes from 0.')
+        raise UserError(f'{path}: "id2label" must number at least 2 classes from 0.')
     return found

@@ -20,6 +20,7 @@ from typing import Any
 
 import torch
 
+from auglabel.errors import UserError
 from auglabel.lab.evaluate.conditions import Attack
 from auglabel.lab.evaluate.corrupted import Corruptions
 from auglabel.lab.evaluate.measured import Measured, asked_for, evaluate_run, run_weights
@@ -105,14 +106,14 @@ class Results:
             return None
         result = read_result(self.file(job))
         if len(result["evaluations"]) != len(job.measured):
-            raise ValueError(f"{self.file(job)} is damaged: not all that was measured is there. Remove it.")
+            raise UserError(f"{self.file(job)} is damaged: not all that was measured is there. Remove it.")
         before, now = flat(result["recipe"]), flat(job.plain)
         if "augment.magnitudes" not in before:
             # older results name the default interpolation, newer ones leave it None
             before.pop("augment.interpolation", None)
         if changed := [key for key in before.keys() & now.keys() if before[key] != now[key]]:
             had = ", ".join(f"{key} {before[key]}" for key in sorted(changed))
-            raise ValueError(
+            raise UserError(
                 f"{self.file(job)} is of another version of its recipe, which had {shown(had)}: "
                 "move it elsewhere."
             )
@@ -150,7 +151,7 @@ def read_result(path: Path) -> dict[str, Any]:
         named = {*KEPT, *(f"scaled_{name}" for name in KEPT)} <= set(columns[3:])
         fitting = all(len(row) == len(columns) and _is_row(row) for row in rows)
         if not rows or not named or not fitting:
-            raise ValueError(f"{path} is damaged: a measurement in it lacks rows or columns. {again}")
+            raise UserError(f"{path} is damaged: a measurement in it lacks rows or columns. {again}")
     return found
 
 
