@@ -22,7 +22,6 @@ from auglabel.lab.paper.reproduce import Reproduce
 from auglabel.lab.paper.study import NAMES
 from auglabel.lab.recipe import read as draft
 from auglabel.lab.recipe.catalogue import AUGMENTATIONS, DATASETS, LABELS, LOSSES, REGIMES
-from auglabel.lab.recipe.help import help_of_flags
 from auglabel.lab.recipe.options import flags
 from auglabel.lab.recipe.recipe import Recipe
 from auglabel.lab.recipe.schedules import SCHEDULES
@@ -32,6 +31,7 @@ from auglabel.lab.sweep.sweep import Crew
 from auglabel.lab.train.train import How
 from auglabel.models.by_name import MODELS
 from auglabel.util.checks import entry, require_whole
+from auglabel.util.help_text import help_of_flags
 
 
 @dataclass(frozen=True)

@@ -78,18 +78,11 @@ def require_predictions(name: str, model: nn.Module, data: DataSet) -> None:
 def optimizer_for(recipe: Recipe, model: nn.Module) -> torch.optim.SGD:
     """SGD, with weight decay on everything or on all but normalisation layers."""
     how = recipe.optimizer
-    norms = {
-        parameter
-        for module in model.modules()
-        if isinstance(module, NORMS)
-        for parameter in module.parameters()
-    }
+    norms = {p for module in model.modules() if isinstance(module, NORMS) for p in module.parameters()}
     spared = [p for p in model.parameters() if how.decay == "not_norms" and p in norms]
     decaying = [p for p in model.parameters() if how.decay == "everything" or p not in norms]
-    groups: list[dict[str, Any]] = [
-        {"params": decaying},
-        *([{"params": spared, "weight_decay": 0.0}] if spared else []),
-    ]
+    groups: list[dict[str, Any]] = [{"params": decaying}]
+    groups += [{"params": spared, "weight_decay": 0.0}] if spared else []
     return torch.optim.SGD(
         groups, highest_rate(recipe), how.momentum, weight_decay=how.weight_decay, nesterov=how.nesterov
     )

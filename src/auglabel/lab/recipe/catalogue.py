@@ -29,13 +29,13 @@ from auglabel.data.huggingface import huggingface
 from auglabel.data.npz import npz
 from auglabel.data.source import DataSet
 from auglabel.distance import DistanceGrid
-from auglabel.errors import UserError, UserTypeError
+from auglabel.errors import UserError
 from auglabel.lab.recipe.variants import AutoLabelVariant
 from auglabel.labels import CCAT, FixedTable, LabelPolicy, LabelSmoothing, MixupLabels, OneHot
 from auglabel.losses import jensen_shannon, trades
 from auglabel.models.by_name import imported
 from auglabel.table_file import load_table
-from auglabel.util.checks import entry, kind_of
+from auglabel.util.checks import entry, require_instance
 from auglabel.util.inference import model_input
 from auglabel.view import View
 
@@ -51,7 +51,7 @@ def named(what: str, menu: Mapping[str, Entry], name: str) -> Entry:
     if not colon:
         return entry(what, menu, name)
     if not module or not attribute:
-        raise UserError(f'a {what} of your own is named as module:function, got "{name}".')
+        raise UserError(f'{what}: name one of your own as module:function, got "{name}".')
     found: Entry = imported(module, attribute)
     return found
 
@@ -184,21 +184,14 @@ def labels_for(name: str, num_classes: int, grid: DistanceGrid, **options: Any) 
     asked = inspect.signature(make).parameters
     given = {"num_classes": num_classes, "num_buckets": len(grid), "grid": grid}
     policy = make(**{key: value for key, value in given.items() if key in asked}, **options)
-    return instance_of(LabelPolicy, name, policy)
+    return require_instance(LabelPolicy, name, policy)
 
 
-def augmentation_for(name: str, **options: Any) -> Augmentation:
+def augmentation_for(name: str, /, **options: Any) -> Augmentation:
     """The augmentation of that name, ours or a user's own, with these options."""
-    return instance_of(Augmentation, name, named("augmentation", AUGMENTATIONS, name)(**options))
+    return require_instance(Augmentation, name, named("augmentation", AUGMENTATIONS, name)(**options))
 
 
-def data_set_for(name: str, **options: Any) -> DataSet:
+def data_set_for(name: str, /, **options: Any) -> DataSet:
     """The data set of that name, ours or a user's own, with these options."""
-    return instance_of(DataSet, name, named("data set", DATASETS, name)(**options))
-
-
-def instance_of(kind: type[Entry], name: str, made: object) -> Entry:
-    """What was made by `name`, which must be a `kind`."""
-    if not isinstance(made, kind):
-        raise UserTypeError(f"{name} must give an auglabel {kind.__name__}, got {kind_of(made)}.")
-    return made
+    return require_instance(DataSet, name, named("data set", DATASETS, name)(**options))

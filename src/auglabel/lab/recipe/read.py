@@ -18,13 +18,13 @@ from typing import Any, NamedTuple
 
 from auglabel.augment.clean import Clean
 from auglabel.lab.recipe import schedules
-from auglabel.lab.recipe.catalogue import HARD_LABELS, augmentation_for, labels_for, regime
-from auglabel.lab.recipe.help import help_of_recipe
-from auglabel.lab.recipe.options import MENUS, PLAIN, RecipeError, all_options, checked, pairs
+from auglabel.lab.recipe.catalogue import HARD_LABELS, Regime, augmentation_for, labels_for, regime
+from auglabel.lab.recipe.options import MENUS, PLAIN, RecipeError, all_options, checked, pairs, sections_of
 from auglabel.lab.recipe.recipe import Choice, Recipe, Training, flat, listed
 from auglabel.lab.recipe.row_recipes import row_recipes
 from auglabel.lab.recipe.yamlfile import Lines, read_yaml
 from auglabel.util.checks import brief, shown
+from auglabel.util.help_text import help_of_section
 from auglabel.util.resources import resource_folder
 from auglabel.util.signatures import REQUIRED
 
@@ -44,7 +44,7 @@ def read_recipe(name: str | None = None, words: Sequence[str] = (), *, typed: Se
 
 def help_text(name: str | None, words: Sequence[str]) -> str:
     """Every option of the recipe, with the entries that `name` and `words` choose."""
-    return help_of_recipe(_draft(name, words).names)
+    return "\n".join(help_of_section(*section) for section in sections_of(_draft(name, words).names))
 
 
 def recipe_names(rows: bool = True) -> list[str]:
@@ -118,10 +118,7 @@ def _own_regimes(found: Any, lines: Lines) -> dict[str, list[Setting]]:
         if not isinstance(sections, dict):
             raise RecipeError(f"{place}regimes must hold a regime's sections, got {brief(sections)}.")
         own[name] = [Setting(key, value, place) for key, value in flat(sections).items()]
-        try:
-            regime(name)
-        except ValueError as error:
-            raise RecipeError(f"{place}{error}") from None
+        _regime(name, place)
     return own
 
 
@@ -209,13 +206,8 @@ class _Draft:
             section: Choice(name, {k: v for k, v in found[section].items() if k != "name"})
             for section, name in self.names.items()
         }
-        recipe = Recipe(
-            training=self._made("", Training, top),
-            split=found["split"],
-            prepare=found["prepare"],
-            **made,
-            **choices,
-        )
+        plain = {"split": found["split"], "prepare": found["prepare"]}
+        recipe = Recipe(training=self._made("", Training, top), **plain, **made, **choices)
         self._made("prepare", Clean, recipe.prepare)
         make = partial(augmentation_for, recipe.augment.name)
         augment = self._made("augment", make, recipe.augment.options)
@@ -273,11 +265,15 @@ class _Draft:
         )
 
 
-def _settings_of_regime(setting: Setting) -> list[Setting]:
+def _regime(name: str, place: str) -> Regime:
     try:
-        chosen = regime(str(setting.value))
+        return regime(name)
     except ValueError as error:
-        raise RecipeError(f"{setting.origin}{error}") from None
+        raise RecipeError(f"{place}{error}") from None
+
+
+def _settings_of_regime(setting: Setting) -> list[Setting]:
+    chosen = _regime(str(setting.value), setting.origin)
     sections = {
         "loss": chosen.loss,
         "augment": {"name": chosen.augment, **chosen.augment_options},

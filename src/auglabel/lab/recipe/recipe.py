@@ -182,8 +182,6 @@ def flat(sections: Mapping[str, Any], between: str = ".") -> dict[str, Any]:
     """{"labels": {"alpha": 1}, "seed": 0} as {"labels.alpha": 1, "seed": 0}."""
     options: dict[str, Any] = {}
     for key, value in sections.items():
-        inner = (
-            {f"{key}{between}{name}": each for name, each in value.items()} if isinstance(value, dict) else {}
-        )
-        options |= inner or {key: value}
+        inner = value if isinstance(value, dict) else {}
+        options |= {f"{key}{between}{name}": each for name, each in inner.items()} or {key: value}
     return options

@@ -12,6 +12,7 @@ import yaml
 
 from auglabel.errors import UserError
 from auglabel.util.resources import resource_folder
+from auglabel.util.yaml_values import yaml_text
 
 VALUES = ("epsilon_max", "beta")  # options of the augmentation that are part of a recipe's name
 
@@ -31,9 +32,9 @@ class RowRecipe:
         """As a recipe file."""
         tables = f" Of the paper's table {' and '.join(map(str, self.tables))}." if self.tables else ""
         hours = "" if self.gpu_hours is None else f" About {self.gpu_hours:g} GPU hours, by arithmetic."
-        comments = [f"{self.about}.{tables}{hours}", self.note]
-        body = yaml.safe_dump(self.settings, sort_keys=False, default_flow_style=None, width=110)
-        return "".join(f"# {line}\n" for line in comments if line) + str(body)
+        comments = [f"# {line}" for line in (f"{self.about}.{tables}{hours}", self.note) if line]
+        body = [f"{key}: {yaml_text(value)}" for key, value in self.settings.items()]
+        return "\n".join([*comments, *body, ""])
 
 
 @functools.cache

@@ -61,13 +61,13 @@ def read_yaml(path: Path) -> tuple[Lines, dict[str, Any]]:
         loader = yaml.SafeLoader(text)
         node = loader.get_single_node()
         if too_many(node):
-            raise _Wrong(f"{path} holds more than {MOST:,} values, which no recipe has.")
+            raise UserError(f"{path} holds more than {MOST:,} values, which no recipe has.")
         _number(node, "", lines)
         found = None if node is None else loader.construct_document(node)
     except RecursionError:
         raise UserError(f"{path}: this is nested too deeply for a recipe.") from None
-    except _Wrong as error:
-        raise UserError(str(error)) from None
+    except UserError:
+        raise
     except Exception as error:  # dates, numbers and tags that are none fail in ways of their own
         mark = getattr(error, "problem_mark", None)
         place = f", line {mark.line + 1}" if mark else ""
@@ -78,10 +78,6 @@ def read_yaml(path: Path) -> tuple[Lines, dict[str, Any]]:
     return lines, found
 
 
-class _Wrong(Exception):
-    """A sentence of ours."""
-
-
 def _number(node: yaml.Node | None, prefix: str, lines: Lines) -> None:
     if not isinstance(node, yaml.MappingNode):
         return
@@ -90,7 +86,9 @@ def _number(node: yaml.Node | None, prefix: str, lines: Lines) -> None:
         line = key.start_mark.line + 1
         if name in lines.number:
             first = lines.number[name]
-            raise _Wrong(f'{lines.path}, line {line}: "{shown(name)}" is there twice, first on line {first}.')
+            raise UserError(
+                f'{lines.path}, line {line}: "{shown(name)}" is there twice, first on line {first}.'
+            )
         lines.number[name] = line
         _number(value, f"{name}.", lines)
 

@@ -7,8 +7,6 @@ import textwrap
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from auglabel.lab.recipe.options import sections_of
-from auglabel.lab.recipe.recipe import listed
 from auglabel.util.signatures import REQUIRED, Option, meanings, options_of, wanted
 from auglabel.util.yaml_values import yaml_text
 
@@ -17,17 +15,11 @@ COLUMN, WIDTH = 24, 100
 
 def help_of_flags(*kinds: type) -> str:
     """The flags of a command, which are the fields of these dataclasses."""
-    return "\n".join(_section("", kind, options_of(kind)) for kind in kinds)
+    return "\n".join(help_of_section("", kind, options_of(kind)) for kind in kinds)
 
 
-def help_of_recipe(names: Mapping[str, str]) -> str:
-    """Every option of a recipe with these entries in the sections that name one."""
-    return "\n".join(
-        _section(section, call, options) for section, call, options in sections_of(names) if options
-    )
-
-
-def _section(section: str, call: Callable[..., Any], options: Mapping[str, Option]) -> str:
+def help_of_section(section: str, call: Callable[..., Any], options: Mapping[str, Option]) -> str:
+    """These options of `call`, under the first paragraph of its docstring."""
     title = (inspect.getdoc(call) or section).split("\n\n")[0]
     told = {"name": "which one", **meanings(call)}
     lines = [_line(f"{section}.{key}".lstrip("."), each, told.get(key, "")) for key, each in options.items()]
@@ -35,7 +27,7 @@ def _section(section: str, call: Callable[..., Any], options: Mapping[str, Optio
 
 
 def _line(key: str, option: Option, meaning: str) -> str:
-    default = "required" if option.default is REQUIRED else f"default: {yaml_text(listed(option.default))}"
+    default = "required" if option.default is REQUIRED else f"default: {yaml_text(option.default)}"
     about = f"{meaning} ({', '.join(filter(None, [wanted(option.kind), default]))})".strip()
     indent = COLUMN * " "
     lines = textwrap.fill(about, WIDTH, initial_indent=indent, subsequent_indent=indent)
