@@ -80,7 +80,9 @@ def test_a_value_that_does_not_fit_is_refused_with_what_was_wanted(kind, value, 
 
 
 def test_options_are_the_arguments_that_can_be_given_by_name():
-    def call(given, first: "int", /, second: "float", *rest: int, third: str = "x", **others: Any) -> None: ...
+    def call(
+        given, first: "int", /, second: "float", *rest: int, third: str = "x", **others: Any
+    ) -> None: ...
 
     assert options_of(call, {"given"}) == {"second": (float, REQUIRED), "third": (str, "x")}
     assert options_of(dict.fromkeys) == {}  # has no arguments with a name

@@ -95,10 +95,11 @@ def _take_recipe(draft: _Draft, lines: Lines, found: dict[str, Any], after: tupl
         place = lines.place("base")
         if not isinstance(base, str):
             raise RecipeError(f"{place}base must name a recipe, got {brief(base)}.")
-        name = str(lines.path.parent / base) if base.endswith((".yaml", ".yml")) else base
-        if name != base and not Path(name).is_file():
-            raise RecipeError(f"{place}there is no file {shown(name)}.")
-        below = _find(name, place)
+        beside = lines.path.parent / base
+        is_file = beside.suffix in (".yaml", ".yml")
+        if is_file and not beside.is_file():
+            raise RecipeError(f"{place}there is no file {shown(beside)}.")
+        below = _find(str(beside) if is_file else base, place)
         if below[0].path.resolve() in after:
             raise RecipeError(f"{place}{shown(base)} has this very recipe as its base.")
         _take_recipe(draft, *below, after)
