@@ -52,6 +52,13 @@ def shown(words: object, longest: int = 200) -> str:
     return text if len(text) <= longest else f"{text[: longest - 3]}..."
 
 
+def require_instance(kind: type[Entry], name: str, made: object) -> Entry:
+    """What the function or class called `name` has made, which must be a `kind`."""
+    if not isinstance(made, kind):
+        raise UserTypeError(f"{name} must return {kind.__name__}, got {kind_of(made)}.")
+    return made
+
+
 def require_tensor(what: str, value: object) -> None:
     if not isinstance(value, Tensor):
         raise UserTypeError(f"{what} must be a tensor, got {kind_of(value)}.")

@@ -24,7 +24,7 @@ from auglabel.data.source import DataSet
 from auglabel.data.split import Parts
 from auglabel.errors import UserError
 from auglabel.lab.recipe.build import highest_rate, model_for, optimizer_for
-from auglabel.lab.recipe.catalogue import AUGMENTATIONS, LOSSES, labels_for
+from auglabel.lab.recipe.catalogue import augmentation_for, labels_for, loss_function
 from auglabel.lab.recipe.recipe import Recipe
 from auglabel.lab.recipe.schedules import SCHEDULES
 from auglabel.lab.recipe.seeding import generator_for, seed_for
@@ -75,6 +75,7 @@ class Trainer:
         self.device = self.accelerator.device
         self.state = State()
         self.prepare = Clean(**recipe.prepare)
+        self.loss = loss_function(recipe.training.loss)
         self.learned = learned_for(recipe, len(data.classes)).to(self.device)
         if self.learned.policy.adaptive and len(parts.validation) == 0:
             raise UserError(
@@ -139,7 +140,7 @@ class Trainer:
         for group in self.optimizer.param_groups:
             group["lr"] = self._rate(self.step)
         with self.accelerator.autocast():
-            loss = LOSSES[self.recipe.training.loss](self.model, images, view, self.learned.policy, augmented)
+            loss = self.loss(self.model, images, view, self.learned.policy, augmented)
         weight = len(images) * self.world / whole  # ranks are averaged; a larger share counts for more
         self.optimizer.zero_grad()
         self.accelerator.backward(loss * weight if self.world > 1 else loss)
@@ -274,7 +275,7 @@ class Trainer:
 
 def learned_for(recipe: Recipe, num_classes: int) -> AugmentAndLabel:
     """The recipe's augmentation and label policy as one module."""
-    augment = AUGMENTATIONS[recipe.augment.name](**recipe.augment.options)
+    augment = augmentation_for(recipe.augment.name, **recipe.augment.options)
     policy = labels_for(recipe.labels.name, num_classes, augment.grid, **recipe.labels.options)
     how = recipe.calibrate
     return AugmentAndLabel(
