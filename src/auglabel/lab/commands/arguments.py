@@ -6,12 +6,10 @@ import itertools
 from collections.abc import Sequence
 from types import ModuleType
 
-from jsonargparse import ArgumentParser
-
 from auglabel.errors import UserError
-from auglabel.lab.recipe import options
 from auglabel.lab.recipe import read as draft
 from auglabel.lab.recipe.options import flags
+from auglabel.util.help_text import help_of_flags
 
 
 def names_first(words: Sequence[str], most: int | None = None) -> tuple[list[str], list[str]]:
@@ -33,13 +31,9 @@ def require_no_more(words: Sequence[str]) -> None:
 
 def help_text(name: str, command: ModuleType, words: Sequence[str]) -> str:
     """The usage of a command and its flags; then a recipe's options, if the command takes them."""
-    parser = ArgumentParser(exit_on_error=False, add_help=False)
-    with options.explained_options():
-        for kind in command.OPTIONS:
-            parser.add_class_arguments(kind)
     usage = f"usage: auglabel {name} {command.USAGE}".rstrip()
     usage += " [--option value ...]" if command.OPTIONS else ""
-    text = f"{usage}\n\n{options.without_files(parser.format_help())}"
+    text = f"{usage}\n\n{help_of_flags(*command.OPTIONS)}"
     if not getattr(command, "TAKES_RECIPE", False):
         return text
     recipe, rest = name_first(words)

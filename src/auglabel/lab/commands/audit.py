@@ -22,7 +22,7 @@ from auglabel.lab.commands.arguments import name_first
 from auglabel.lab.evaluate.network import load_into, run_weights
 from auglabel.lab.pictures.inspect import heat_map
 from auglabel.lab.recipe.build import data_for, model_for
-from auglabel.lab.recipe.catalogue import AUGMENTATIONS
+from auglabel.lab.recipe.catalogue import augmentation_for
 from auglabel.lab.recipe.options import flags, pairs
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.recipe.recipe import Recipe
@@ -99,9 +99,9 @@ def audit_network(name: str | None, options: AuditOptions, words: Sequence[str],
 
 def _augmentation(recipe: Recipe, words: Sequence[str]) -> Augmentation:
     """The one asked for, or the run's own; RandAug for a run that was trained without one."""
-    augment = AUGMENTATIONS[recipe.augment.name](**recipe.augment.options)
+    augment = augmentation_for(recipe.augment.name, **recipe.augment.options)
     asked = any(key.startswith(("augment", "regime")) for key, _ in pairs(words))
-    return AUGMENTATIONS["randaug"]() if len(augment.grid) == 1 and not asked else augment
+    return augmentation_for("randaug") if len(augment.grid) == 1 and not asked else augment
 
 
 def _network(

@@ -9,7 +9,7 @@ from auglabel.corrupt import SUITES
 from auglabel.lab.commands.arguments import name_first, require_no_more
 from auglabel.lab.recipe.catalogue import AUGMENTATIONS, DATASETS, LABELS, LOSSES, REGIMES
 from auglabel.lab.recipe.options import flags
-from auglabel.lab.recipe.read import recipe_names
+from auglabel.lab.recipe.read import recipe_names, recipe_text
 from auglabel.lab.recipe.schedules import SCHEDULES
 from auglabel.models.by_name import MODELS
 from auglabel.util.checks import entry
@@ -24,7 +24,7 @@ class ListOptions:
 
 
 LISTS: dict[str, Callable[[], list[str]]] = {
-    "recipes": recipe_names,
+    "recipes": lambda: recipe_names(rows=False),
     "data": lambda: list(DATASETS),
     "models": lambda: [*MODELS, "timm:NAME", "torchvision:NAME", "module:function"],
     "augmentations": lambda: list(AUGMENTATIONS),
@@ -35,16 +35,18 @@ LISTS: dict[str, Callable[[], list[str]]] = {
     "corruptions": lambda: list(SUITES["all"]),
     "suites": lambda: list(SUITES),
 }
-USAGE, OPTIONS = f"[{' | '.join(LISTS)}]", (ListOptions,)
+USAGE, OPTIONS = f"[{' | '.join(LISTS)}] [RECIPE]", (ListOptions,)
 
 
 def run(words: list[str]) -> None:
-    """One list, a name a line; or all of them, a list a line."""
+    """One list, a name a line; or all of them, a list a line; or a recipe as it would be read."""
     name, rest = name_first(words)
+    recipe, rest = name_first(rest) if name == "recipes" else (None, rest)
     options, rest = flags(ListOptions, rest)
     require_no_more(rest)
+    if recipe is not None:
+        print(recipe_text(recipe), end="")
+        return
     for each in LISTS if name is None else [name]:
-        names = entry("list", LISTS, each)()
-        if each == "recipes" and not options.all:
-            names = [recipe for recipe in names if "/" not in recipe]
+        names = recipe_names() if each == "recipes" and options.all else entry("list", LISTS, each)()
         print("\n".join(names) if name is not None else f"{each}: {', '.join(names)}")

@@ -27,7 +27,7 @@ from auglabel.lab.evaluate.options import require_severities
 from auglabel.lab.machine.bar import bar_of
 from auglabel.lab.machine.workers import cores, each
 from auglabel.lab.recipe import read as draft
-from auglabel.lab.recipe.catalogue import DATASETS
+from auglabel.lab.recipe.catalogue import DATASETS, data_set_for
 from auglabel.lab.recipe.recipe import flat
 from auglabel.lab.runs.files import locked
 from auglabel.lab.runs.run import Run
@@ -70,7 +70,8 @@ class CopyOptions:
 def corrupt_data(name: str, words: Sequence[str], out: Path, options: CopyOptions) -> None:
     """Write copies of what `name` says: a data set, the data of a recipe or run, or a path of pictures."""
     choice = draft.read_recipe(*_recipe(name, words)).data
-    write_copies(DATASETS[choice.name](**choice.options), out, options, Console(highlight=False, emoji=False))
+    data = data_set_for(choice.name, **choice.options)
+    write_copies(data, out, options, Console(highlight=False, emoji=False))
 
 
 def _recipe(name: str, words: Sequence[str]) -> tuple[str | None, list[str]]:

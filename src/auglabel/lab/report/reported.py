@@ -14,7 +14,7 @@ from auglabel.lab.paper.charts import load_altair
 from auglabel.lab.pictures.show import sheet_of
 from auglabel.lab.recipe.build import data_for, model_for
 from auglabel.lab.recipe.options import pairs
-from auglabel.lab.recipe.read import read_recipe
+from auglabel.lab.recipe.read import NAMED, read_recipe
 from auglabel.lab.recipe.recipe import ELSEWHERE
 from auglabel.lab.report.page import Part, Picture, parts_of, picture_of, render
 from auglabel.lab.report.subject import Subject, by_data, methods_of, read_subject
@@ -47,10 +47,10 @@ class ReportOptions:
 def report(names: Sequence[str], options: ReportOptions, words: Sequence[str], console: Console) -> Path:
     """Write the page of these runs; `words` say where their data lie now."""
     load_altair()
-    if others := [key for key, _ in pairs(words) if key not in ELSEWHERE]:
+    if others := [key for key, _ in pairs(words) if key not in (*ELSEWHERE, *NAMED)]:
         raise UserError(
             f'a report has no option "{others[0]}": beside its own it takes --data.root or --data.path, '
-            "for images that lie elsewhere now."
+            "for images that lie elsewhere now, and names of your own parts: --augment module:function."
         )
     subjects, notes = [], []
     for name in dict.fromkeys(str(Path(name)) for name in names):
@@ -112,7 +112,9 @@ def _write_figures(part: Part, folder: Path) -> None:
 def _sheet_of_run(subject: Subject, words: Sequence[str]) -> object:
     """With the network that was trained, if it is attacked."""
     run = Run(Path(subject.name))
-    recipe = read_recipe(str(run.recipe_file), words)
+    given = pairs(words)
+    where = [f"--{key}={value}" for key, value in given if key in ELSEWHERE]
+    recipe = read_recipe(str(run.recipe_file), where, typed=[name for key, name in given if key in NAMED])
     data, parts = data_for(recipe)
     run.require_data(data, parts)
     model = None

@@ -24,7 +24,7 @@ from auglabel.data.source import DataSet
 from auglabel.data.split import Parts
 from auglabel.errors import UserError
 from auglabel.lab.recipe.build import highest_rate, model_for, optimizer_for
-from auglabel.lab.recipe.catalogue import AUGMENTATIONS, LOSSES, labels_for
+from auglabel.lab.recipe.catalogue import augmentation_for, labels_for, loss_function
 from auglabel.lab.recipe.recipe import Recipe
 from auglabel.lab.recipe.schedules import SCHEDULES
 from auglabel.lab.recipe.seeding import generator_for, seed_for
@@ -44,7 +44,7 @@ class Diverged(UserError):
 
 @dataclass
 class State:
-    """Where a run is."""
+    """Progress of a run: what a checkpoint stores besides tensors."""
 
     epoch: int = 0  # finished
     batch: int = 0  # finished in the epoch after those
@@ -56,7 +56,7 @@ class State:
 
     @property
     def calibration_share(self) -> float:
-        """Of the time spent on training and calibration."""
+        """Calibration's share of the time spent on training and calibration."""
         return self.calibrating / max(self.training + self.calibrating, 1e-9)
 
 
@@ -75,6 +75,7 @@ class Trainer:
         self.device = self.accelerator.device
         self.state = State()
         self.prepare = Clean(**recipe.prepare)
+        self.loss = loss_function(recipe.training.loss)
         self.learned = learned_for(recipe, len(data.classes)).to(self.device)
         if self.learned.policy.adaptive and len(parts.validation) == 0:
             raise UserError(
@@ -94,7 +95,7 @@ class Trainer:
 
     @property
     def step(self) -> int:
-        """Steps finished."""
+        """Number of steps finished."""
         return self.state.epoch * self.per_epoch + self.state.batch
 
     @property
@@ -139,7 +140,7 @@ class Trainer:
         for group in self.optimizer.param_groups:
             group["lr"] = self._rate(self.step)
         with self.accelerator.autocast():
-            loss = LOSSES[self.recipe.training.loss](self.model, images, view, self.learned.policy, augmented)
+            loss = self.loss(self.model, images, view, self.learned.policy, augmented)
         weight = len(images) * self.world / whole  # ranks are averaged; a larger share counts for more
         self.optimizer.zero_grad()
         self.accelerator.backward(loss * weight if self.world > 1 else loss)
@@ -190,7 +191,7 @@ class Trainer:
 
     @torch.no_grad()
     def end_epoch(self) -> dict[str, Any]:
-        """Update the labels and measure the validation images; what there is to say of the epoch."""
+        """Update the labels and measure the validation images; returns the epoch's record."""
         start = time.perf_counter()
         self.look()
         self.state.training += time.perf_counter() - start
@@ -255,7 +256,7 @@ class Trainer:
         return list(self.accelerator.reduce(total, "sum").tolist())
 
     def statistics(self) -> dict[str, Tensor]:
-        """What each rank keeps for itself during an epoch: running statistics, of the average too."""
+        """Running statistics, also of the averaged network, which differ between ranks during an epoch."""
         modules = {"model": self.plain} | ({} if self.average is None else {"average": self.average})
         return {
             f"{part}.{name}": buffer
@@ -273,8 +274,8 @@ class Trainer:
 
 
 def learned_for(recipe: Recipe, num_classes: int) -> AugmentAndLabel:
-    """The augmentation of a recipe with its label policy and the way it learns."""
-    augment = AUGMENTATIONS[recipe.augment.name](**recipe.augment.options)
+    """The recipe's augmentation and label policy as one module."""
+    augment = augmentation_for(recipe.augment.name, **recipe.augment.options)
     policy = labels_for(recipe.labels.name, num_classes, augment.grid, **recipe.labels.options)
     how = recipe.calibrate
     return AugmentAndLabel(
