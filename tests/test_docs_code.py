@@ -57,7 +57,7 @@ SMALLER = {
 }
 # Blocks of text that no command before them printed, by what they begin with.
 NOT_COMPARED = {
-    " images    labels ": "the demo's table; that it is part of the whole one is checked below",
+    " images         labels ": "the demo's table; that it is part of the whole one is checked below",
     "        2,000 test images a row": "the demo's figures, which took minutes",
     "auglabel: mine.yaml, line 6": "checked below",
     "6 runs, 3 points x 2 seeds": "figures of a sweep, which took minutes",
