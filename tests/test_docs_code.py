@@ -33,7 +33,7 @@ from auglabel.lab.paper.study import Study
 from auglabel.lab.pictures import show as pictures
 from auglabel.lab.recipe import build, catalogue
 from auglabel.lab.recipe.read import read_recipe
-from auglabel.lab.report import reported
+from auglabel.lab.report import report as reported
 from auglabel.lab.runs.run import Run
 from auglabel.lab.train import launch
 from auglabel.lab.train import train as training
@@ -235,7 +235,7 @@ def stop_at_work(patch):
     patch.setattr(launch, "launch", lambda words, processes, port: 0)
     patch.setattr(corrupted, "corrupted", stop)
     patch.setattr(pictures, "inspect_run", stop)
-    patch.setattr(reported, "read_subject", stop)
+    patch.setattr(reported, "read_run", stop)
     patch.setattr(demo_show, "demo", stop)
     patch.setattr(doctor, "gather", stop)
     patch.setattr(swept, "_tell", stop)

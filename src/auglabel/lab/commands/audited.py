@@ -17,8 +17,8 @@ from auglabel.data.source import DataSet, Source, Subset
 from auglabel.data.split import Parts
 from auglabel.errors import UserError
 from auglabel.lab.evaluate.audit import Audit, as_json, audit_of
-from auglabel.lab.evaluate.measured import load_into, run_weights
-from auglabel.lab.pictures.inspect import heat_map
+from auglabel.lab.evaluate.measured import load_into
+from auglabel.lab.pictures.terminal import heat_map
 from auglabel.lab.recipe.build import data_for, model_for, require_predictions
 from auglabel.lab.recipe.catalogue import AUGMENTATIONS
 from auglabel.lab.recipe.options import pairs
@@ -98,10 +98,8 @@ def _network(
 ) -> tuple[nn.Module, dict[str, Any]]:
     if run is not None:
         run.require_data(data, parts)
-        weights, about = run_weights(run)
-        model = model_for(recipe, data)
-        load_into(model, weights, str(run.path))
-        return model, {"run": str(run.path), **about}
+        model, weights = run.network(recipe, data)
+        return model, {"run": str(run.path), **weights.about}
     if how.program is not None:
         return _program(Path(how.program), data), {"program": how.program}
     model = model_for(recipe, data)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -19,12 +19,13 @@ from torch import Generator, Tensor, nn
 from auglabel.lab.evaluate.conditions import Condition, as_it_is
 from auglabel.lab.evaluate.evaluate import Evaluation, evaluate
 from auglabel.lab.evaluate.results import as_json
-from auglabel.lab.pictures.inspect import Confidences
 from auglabel.lab.recipe.build import data_for
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.recipe.recipe import Recipe
-from auglabel.lab.report.subject import Subject
-from auglabel.lab.runs.run import versions
+from auglabel.lab.report.methods import TrainedRun
+from auglabel.lab.runs.evaluations import MeasuredRun
+from auglabel.lab.runs.label_tables import LabelTable
+from auglabel.lab.runs.records import Epoch
 from auglabel.lab.train.train import facts_of, labels_of
 from auglabel.lab.train.trainer import Trainer
 
@@ -55,7 +56,7 @@ class Outcome:
     table: list[float] | None  # AutoLabel's confidence per bucket
     seconds: float
     calibrating: float  # seconds of them
-    subject: Subject | None = None  # the same for the page
+    trained: TrainedRun | None = None  # the same for the page
 
 
 def recipe_for(method: str, seed: int, epochs: int) -> Recipe:
@@ -74,16 +75,16 @@ def run(method: str, seed: int, epochs: int, tick: Callable[[], None] | None = N
     }
     seconds = time.perf_counter() - start
     kept = None if table is None else table.tolist()
-    subject = _subject(recipe, trainer, seen, measured)
-    return Outcome(method, seed, readings, kept, seconds, trainer.state.calibrating, subject)
+    kept_run = _trained_run(recipe, trainer, seen, measured)
+    return Outcome(method, seed, readings, kept, seconds, trainer.state.calibrating, kept_run)
 
 
 @dataclass
 class Seen:
     """What was measured after each epoch, and the labels learned so far."""
 
-    epochs: list[dict[str, Any]] = field(default_factory=list)
-    history: list[tuple[int, Confidences]] = field(default_factory=list)
+    epochs: list[Epoch] = field(default_factory=list)
+    history: list[LabelTable] = field(default_factory=list)
 
 
 def trained(recipe: Recipe, tick: Callable[[], None] | None = None, seen: Seen | None = None) -> Trainer:
@@ -96,20 +97,20 @@ def trained(recipe: Recipe, tick: Callable[[], None] | None = None, seen: Seen |
         speed = len(trainer.parts.train) / (time.perf_counter() - start)
         record, labels = trainer.end_epoch(), labels_of(trainer)
         if seen is not None:
-            seen.epochs.append(record | {"images_per_second": speed})
-            seen.history += [] if labels is None else [(record["epoch"], labels)]
+            seen.epochs.append(replace(record, images_per_second=speed))
+            seen.history += [] if labels is None else [LabelTable(record.epoch, labels)]
         if tick is not None:
             tick()
     return trainer
 
 
-def _subject(recipe: Recipe, trainer: Trainer, seen: Seen, measured: Evaluation) -> Subject:
+def _trained_run(recipe: Recipe, trainer: Trainer, seen: Seen, measured: Evaluation) -> TrainedRun:
     data, parts = data_for(recipe)
-    facts = {"versions": versions(), **facts_of(recipe, data, parts, trainer)}
-    about = {"checkpoint": "last", "epoch": len(seen.epochs), "attack": None, "corruptions": None}
-    evaluations = {"demo": as_json(measured, about)}
+    facts = facts_of(recipe, data, parts, trainer)
+    about = {"checkpoint": "last", "epoch": len(seen.epochs), "data": {"checksum": data.checksum}}
+    evaluations = {"demo": MeasuredRun.of(as_json(measured, about))}
     name = f"{recipe.labels.name}-{recipe.training.seed}"
-    return Subject(name, recipe.as_dict(), facts, seen.epochs, seen.history, evaluations)
+    return TrainedRun(name, recipe.as_dict(), facts, seen.epochs, seen.history, evaluations)
 
 
 def test(trainer: Trainer, seed: int) -> Evaluation:

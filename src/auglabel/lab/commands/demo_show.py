@@ -22,12 +22,12 @@ from auglabel.lab.commands.demo import DISTORTIONS, METHODS, Outcome, Reading, r
 from auglabel.lab.evaluate.results import IN_PERCENT
 from auglabel.lab.machine.bar import bar_of, followed
 from auglabel.lab.machine.workers import cores, each
-from auglabel.lab.pictures.inspect import heat_map
 from auglabel.lab.pictures.show import sheet_of
+from auglabel.lab.pictures.terminal import heat_map
 from auglabel.lab.recipe.build import data_for
 from auglabel.lab.recipe.recipe import Recipe
 from auglabel.lab.report.page import picture_of
-from auglabel.lab.report.reported import TILE, Reported, write_report
+from auglabel.lab.report.report import TILE, ReportOptions, write_report
 
 PAGE = "runs/demo.html"
 HEADS = {"accuracy": "accuracy", "ece": "ECE", "debiased_ece": "debiased", "nll": "NLL", "brier": "Brier"}
@@ -59,13 +59,13 @@ def demo(seeds: int, epochs: int, console: Console | None = None) -> list[Outcom
 def _report(outcomes: Sequence[Outcome], recipe: Recipe, console: Console) -> None:
     """All of it as a page, if what draws charts is installed."""
     ordered = sorted(outcomes, key=lambda outcome: (outcome.seed, list(METHODS).index(outcome.method)))
-    subjects = [outcome.subject for outcome in ordered if outcome.subject is not None]
-    learned = next(subject for subject in subjects if subject.history)  # of seed 0, as the recipe is
+    runs = [outcome.trained for outcome in ordered if outcome.trained is not None]
+    learned = next(run for run in runs if run.history)  # of seed 0, as the recipe is
     try:
-        sheet = sheet_of(recipe, *data_for(recipe), None, learned.history[-1][1], tile=TILE)
+        sheet = sheet_of(recipe, *data_for(recipe), None, learned.history[-1], tile=TILE)
         picture = picture_of("RandAug + AutoLabel", sheet)
-        how = Reported(out=PAGE, title="What label should an augmented image carry?")
-        path = write_report(subjects, [(learned.name, picture)], [], how, console)
+        how = ReportOptions(out=PAGE, title="What label should an augmented image carry?")
+        path = write_report(runs, [(learned.name, picture)], [], how, console)
     except ImportError as missing:
         console.print(f"No page was written: {missing}", markup=False, soft_wrap=True)
     else:

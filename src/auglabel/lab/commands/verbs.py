@@ -27,7 +27,7 @@ from auglabel.lab.recipe.catalogue import AUGMENTATIONS, DATASETS, LABELS, LOSSE
 from auglabel.lab.recipe.options import flags
 from auglabel.lab.recipe.recipe import Recipe
 from auglabel.lab.recipe.schedules import SCHEDULES
-from auglabel.lab.report.reported import Reported
+from auglabel.lab.report.report import ReportOptions
 from auglabel.lab.runs.run import Run
 from auglabel.lab.sweep.sweep import Crew
 from auglabel.lab.train.train import How
@@ -171,10 +171,10 @@ def audit(words: list[str]) -> None:
 
 
 def report(words: list[str]) -> None:
-    from auglabel.lab.report.reported import report as report_runs
+    from auglabel.lab.report.report import report as report_runs
 
     names = [*itertools.takewhile(lambda word: not word.startswith("-"), words)]
-    how, rest = flags(Reported, words[len(names) :])
+    how, rest = flags(ReportOptions, words[len(names) :])
     if not names:
         raise UserError("which runs? They come first: auglabel report runs/one runs/other.")
     path = report_runs(names, how, rest, Console(highlight=False, emoji=False))
@@ -261,7 +261,7 @@ FLAGS: dict[str, tuple[str, list[type]]] = {
     "preview": ("[RECIPE or RUN]", [Shown]),
     "inspect": ("RUN", [Shown]),
     "audit": ("[RUN]", [Audited]),
-    "report": ("RUN...", [Reported]),
+    "report": ("RUN...", [ReportOptions]),
     "share": ("RUN FOLDER", []),
     "reproduce": ("NAME", [Reproduce, Crew]),
     "list": (f"[{' | '.join(LISTS)}]", []),

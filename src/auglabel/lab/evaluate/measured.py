@@ -24,12 +24,11 @@ from auglabel.lab.recipe.build import data_for, model_for
 from auglabel.lab.recipe.catalogue import AUGMENTATIONS
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.recipe.recipe import Recipe
-from auglabel.lab.runs.checkpoint import load_checkpoint, load_weights, require_fitting
+from auglabel.lab.runs.checkpoint import load_weights, require_fitting
 from auglabel.lab.runs.run import Run
-from auglabel.lab.train.saving import part_of
 from auglabel.util.atomic_write import write_text
 from auglabel.util.checks import require_whole
-from auglabel.util.checksummed_json import mismatch, write_checksummed
+from auglabel.util.checksummed_json import write_checksummed
 
 
 @dataclass(frozen=True)
@@ -115,24 +114,10 @@ def evaluate_run(run: Run, asked: Asked, words: Sequence[str]) -> dict[str, Any]
         raise UserError(f"a run is measured as it was trained, but {'; '.join(differences)} was asked for.")
     data, parts = data_for(recipe)
     run.require_data(data, parts)
-    weights, about = run_weights(run, how.checkpoint)
-    model = model_for(recipe, data)
-    load_into(model, weights, str(run.path))
+    model, weights = run.network(recipe, data, how.checkpoint)
     out = Path(how.out) if how.out else run.path / "eval"
     known = overlaps(_operations(recipe), asked.corrupted)
-    return _measure(model, recipe, data, parts, asked, {"run": str(run.path), **about}, out, known)
-
-
-def run_weights(run: Run, which: str = "last") -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """The weights to measure of a run, averaged ones if it has them, and which they are."""
-    checkpoint = load_checkpoint(run.best_file) if which == "best" else run.last()
-    if checkpoint is None:
-        raise UserError(f"{run.path} has no checkpoint yet: auglabel train --resume --out {run.path}.")
-    average = part_of(checkpoint.tensors, "average.module")
-    if wrong := mismatch(checkpoint.facts, {"epoch": int}):
-        raise UserError(f"{run.path} has a checkpoint of another version: {wrong}.")
-    about = {"checkpoint": which, "epoch": checkpoint.facts["epoch"]}
-    return average or part_of(checkpoint.tensors, "model"), about | {"averaged": bool(average)}
+    return _measure(model, recipe, data, parts, asked, {"run": str(run.path), **weights.about}, out, known)
 
 
 def _augmentation(recipe: Recipe) -> Augmentation:

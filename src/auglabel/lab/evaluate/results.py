@@ -6,46 +6,18 @@ import csv
 import io
 import math
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from auglabel.errors import UserError
 from auglabel.lab.evaluate.bootstrap import Figure
 from auglabel.lab.evaluate.evaluate import Evaluation, Row
-from auglabel.util.checksummed_json import mismatch, read_checksummed
+from auglabel.lab.runs.evaluations import EVALUATION_FORMAT
 
-EVALUATION_FORMAT = "auglabel evaluation, version 1"
-FIGURES = {...: {"value": (float, None), ...: (float, None)}}
-BINS = {name: [float] for name in ("count", "confidence", "correct")}
-EVALUATION = {  # what is read of one
-    **{"checkpoint": str, "epoch": int, "data": {"checksum": str}},
-    **{"attack?": (None, {"epsilon": float}), "notes": [str], "temperature?": (float, None)},
-    "corruptions?": (None, {"from": str, "names": [str], "severities": [int]}),
-    "rows": [
-        {
-            **{"on": str, "severity": (int, None), "count": int},
-            **{"figures": FIGURES, "scaled": (None, FIGURES), "bins?": (None, dict)},
-        }
-    ],
-    "means": [{"pairs": int, "figures": {...: (float, None)}, "scaled": (None, {...: (float, None)})}],
-}
 IN_PERCENT = ("accuracy", "confidence", "ece", "debiased_ece", "max_ce", "equal_mass_ece", "classwise_ece")
 SHOWN = {"accuracy": "accuracy", "ece": "ECE", "debiased_ece": "debiased", "nll": "NLL"}
-
-
-def read_evaluation(path: Path) -> dict[str, Any]:
-    """What `auglabel eval` wrote."""
-    again = "Measure it again."
-    found = read_checksummed(path, EVALUATION_FORMAT, what="an evaluation", otherwise=again, shape=EVALUATION)
-    for row in found["rows"]:
-        bins = row.get("bins") or {name: [] for name in BINS}  # older ones have none
-        if row["count"] < 1 or mismatch(bins, BINS) or len({len(bins[name]) for name in BINS}) > 1:
-            raise UserError(f"{path} is damaged: the images or bins of a row of it are wrong. {again}")
-    return found
 
 
 def as_json(evaluation: Evaluation, about: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import yaml
 from torch import Tensor
 
 from auglabel.augment.base import Augmentation
-from auglabel.lab.report.subject import evaluations_of
+from auglabel.lab.runs.evaluations import MeasuredRun, evaluations_of
 from auglabel.lab.runs.run import Run
 from auglabel.lab.share.inputs import Input
 from auglabel.models.by_name import MODELS
@@ -31,29 +31,29 @@ class Metric(NamedTuple):
 def measured(run: Run) -> list[Metric]:
     """The last epoch's on the validation images, and what `auglabel eval` found on most clean test images."""
     found = []
-    for record in run.metrics()[-1:]:
-        seen = record.get("validation", {})
-        found += _metrics(f"{seen.get('count')} validation images", seen)
-    rows = [row for evaluation in _evaluations(run) for row in evaluation["rows"] if row["on"] == "clean"]
-    for row in sorted(rows, key=lambda row: -row["count"])[:1]:
-        values = {name: figure["value"] for name, figure in row["figures"].items()}
-        found += _metrics(f"{row['count']} test images", values)
+    for epoch in run.epochs()[-1:]:
+        found += _metrics(f"{epoch.validation.get('count')} validation images", epoch.validation)
+    rows = [row for evaluation in _evaluations(run) for row in evaluation.rows if row.on == "clean"]
+    for row in sorted(rows, key=lambda row: -row.count)[:1]:
+        found += _metrics(f"{row.count} test images", row.values)
     return found
 
 
 def temperature_of(run: Run) -> float | None:
     """What `auglabel eval` fitted on the validation images as they are, if it was run."""
     for evaluation in _evaluations(run):
-        if not any("temperature" in note for note in evaluation["notes"]):  # fitted otherwise, or not at all
-            return evaluation.get("temperature")
+        if (found := evaluation.temperatures.get("T")) is not None:
+            return found
     return None
 
 
-def _evaluations(run: Run) -> list[dict[str, Any]]:
+def _evaluations(run: Run) -> list[MeasuredRun]:
     """Those of the run's last weights, which are the ones that are shared."""
-    last = run.metrics()[-1]["epoch"] if run.metrics() else 0
-    found, _ = evaluations_of(run, last, run.facts()["data"]["checksum"])
-    return [each for each in found.values() if each["checkpoint"] == "last"]
+    facts, epochs = run.facts(), run.epochs()
+    if facts is None or not epochs:
+        return []
+    found, _ = evaluations_of(run, epochs[-1].epoch, facts.data.checksum)
+    return [each for each in found.values() if each.checkpoint == "last"]
 
 
 def _metrics(images: str, values: Mapping[str, float | None]) -> list[Metric]:

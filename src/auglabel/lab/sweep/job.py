@@ -13,7 +13,7 @@ import math
 import shlex
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -23,14 +23,14 @@ import torch
 from auglabel.errors import UserError
 from auglabel.lab.evaluate.conditions import Attack
 from auglabel.lab.evaluate.corrupted import Corruptions
-from auglabel.lab.evaluate.measured import Measured, asked_for, evaluate_run, run_weights
+from auglabel.lab.evaluate.measured import Measured, asked_for, evaluate_run
 from auglabel.lab.machine.memory import keep_memory
-from auglabel.lab.recipe.build import data_for, model_for
+from auglabel.lab.recipe.build import data_for
 from auglabel.lab.recipe.catalogue import AUGMENTATIONS
 from auglabel.lab.recipe.options import MENUS, flags, usual
 from auglabel.lab.recipe.recipe import ELSEWHERE, Choice, Recipe, flat
 from auglabel.lab.recipe.seeding import generator_for
-from auglabel.lab.runs.checkpoint import require_fitting
+from auglabel.lab.runs.records import seconds_by_part
 from auglabel.lab.runs.run import Run
 from auglabel.lab.train.feed import batches, in_turn
 from auglabel.lab.train.train import How, train
@@ -188,10 +188,7 @@ def _views_of(run: Run, job: Job) -> dict[str, Any]:
     assert job.views is not None
     augment = AUGMENTATIONS[job.views.name](**job.views.options)
     data, parts = data_for(job.recipe)
-    model = model_for(job.recipe, data)
-    weights, _ = run_weights(run)
-    require_fitting(model.state_dict(), weights, str(run.path))
-    model.load_state_dict(weights)
+    model, _ = run.network(job.recipe, data)
     model.to("cuda" if torch.cuda.is_available() else "cpu")
     rows = in_turn(parts.test, 500, 0, 1)
     generator = generator_for(job.recipe.training.seed, "views")
@@ -216,8 +213,9 @@ def _short(values: torch.Tensor) -> list[float]:
 def _result(
     job: Job, run: Run, evaluations: list[dict[str, Any]], views: dict[str, Any] | None, measuring: float
 ) -> dict[str, Any]:
-    facts, metrics = run.facts(), run.metrics()
-    images = facts["data"]["images"]["train"]
+    facts, epochs = run.facts(), run.epochs()
+    assert facts is not None  # training has recorded them
+    seconds, data = sum(seconds_by_part(facts, epochs).values()), asdict(facts.data)
     learns = job.recipe.labels.name.startswith("autolabel")
     table = read_checksummed(run.table_file, TABLE, what="a label table") if learns else None
     return {
@@ -226,12 +224,12 @@ def _result(
         "digest": job.digest,
         "recipe": job.plain,
         "measured": list(job.measured),
-        "versions": facts["versions"],
-        "seed": facts["seed"],
-        "parameters": facts["parameters"],
-        "data": {key: facts["data"][key] for key in ("name", "checksum", "images")},
-        "seconds": {"training": round(_seconds(metrics, images), 1), "measuring": round(measuring, 1)},
-        "validation": metrics[-1].get("validation"),
+        "versions": facts.versions,
+        "seed": facts.seed,
+        "parameters": facts.parameters,
+        "data": {key: data[key] for key in ("name", "checksum", "images")},
+        "seconds": {"training": round(seconds, 1), "measuring": round(measuring, 1)},
+        "validation": epochs[-1].validation or None,
         "labels": None if table is None else table["confidence"],
         "evaluations": [
             {
@@ -256,11 +254,3 @@ def _rows(rows: Sequence[dict[str, Any]]) -> Iterator[list[Any]]:
 
 def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 6)
-
-
-def _seconds(metrics: Sequence[dict[str, Any]], images: int) -> float:
-    """Of training on `images`, calibration and validation, over all epochs."""
-    seconds = 0.0
-    for epoch in metrics:
-        seconds += images / epoch["images_per_second"] + sum(epoch["seconds"].values())
-    return seconds

@@ -6,13 +6,11 @@ its last checkpoint, with any number of worker processes.
 
 from __future__ import annotations
 
-import math
 import os
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import torch
 import torch.distributed as dist
@@ -31,6 +29,7 @@ from auglabel.lab.recipe.catalogue import AUGMENTATIONS, LOSSES, labels_for
 from auglabel.lab.recipe.recipe import Recipe
 from auglabel.lab.recipe.schedules import SCHEDULES
 from auglabel.lab.recipe.seeding import generator_for, seed_for
+from auglabel.lab.runs.records import Epoch, TrainingState
 from auglabel.lab.train import feed
 from auglabel.labels import TablePolicy
 from auglabel.measure import calibrate, measure, turns_to_see_all
@@ -47,24 +46,6 @@ class Diverged(UserError):
     """The loss is no longer a number."""
 
 
-@dataclass
-class State:
-    """Where a run is."""
-
-    epoch: int = 0  # finished
-    batch: int = 0  # finished in the epoch after those
-    loss: float = 0.0  # sum over the images of that epoch so far
-    images: int = 0
-    best: float = math.inf  # validation NLL
-    training: float = 0.0  # seconds, in all
-    calibrating: float = 0.0
-
-    @property
-    def calibration_share(self) -> float:
-        """Of the time spent on training and calibration."""
-        return self.calibrating / max(self.training + self.calibrating, 1e-9)
-
-
 class Trainer:
     """One run: its network, labels, optimiser and place. `epoch` trains, `end_epoch` moves the labels."""
 
@@ -78,7 +59,7 @@ class Trainer:
         self.accelerator = accelerator_for(recipe, device)
         self.rank, self.world = self.accelerator.process_index, self.accelerator.num_processes
         self.device = self.accelerator.device
-        self.state = State()
+        self.state = TrainingState()
         self.augment = AUGMENTATIONS[recipe.augment.name](**recipe.augment.options)
         self.prepare = Clean(**recipe.prepare)
         self.policy = labels_for(
@@ -198,7 +179,7 @@ class Trainer:
             raise Diverged(f"a weight is no longer a number after step {self.step}. {LOWER}")
 
     @torch.no_grad()
-    def end_epoch(self) -> dict[str, Any]:
+    def end_epoch(self) -> Epoch:
         """Update the labels and measure the validation images; what there is to say of the epoch."""
         start = time.perf_counter()
         self.look()
@@ -210,15 +191,15 @@ class Trainer:
         validating = time.perf_counter() - start
         loss, images = self.total(self.state.loss, self.state.images)
         self.state.calibrating += calibrating
-        record = {
-            "epoch": self.state.epoch + 1,
-            "step": self.step,
-            "learning_rate": self._rate(self.step - 1),
-            "loss": loss / images,
-            **({"validation": seen} if seen else {}),
-            **({"confidence": spread} if (spread := self._spread()) else {}),
-            "seconds": {"calibrating": calibrating, "validating": validating},
-        }
+        record = Epoch(
+            epoch=self.state.epoch + 1,
+            step=self.step,
+            learning_rate=self._rate(self.step - 1),
+            loss=loss / images,
+            validation=seen,
+            confidence=self._spread(),
+            seconds={"calibrating": calibrating, "validating": validating},
+        )
         self.state = replace(self.state, epoch=self.state.epoch + 1, batch=0, loss=0.0, images=0)
         return record
 
@@ -267,10 +248,10 @@ class Trainer:
         """The label confidence per bucket, where the policy has one."""
         return self.policy.table.detach().cpu() if isinstance(self.policy, TablePolicy) else None
 
-    def _spread(self) -> dict[str, float] | None:
+    def _spread(self) -> dict[str, float]:
         table = self.table()
         if table is None:
-            return None
+            return {}
         return {"mean": table.mean().item(), "lowest": table.min().item(), "highest": table.max().item()}
 
     def total(self, *values: float) -> list[float]:
