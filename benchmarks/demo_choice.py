@@ -24,7 +24,7 @@ def validated(words: list[str]) -> dict[str, float]:
     clean = trainer.measure_validation()
     generator = torch.Generator().manual_seed(0)
     loader = trainer.validation_batches()
-    moved = calibrate(trainer.measured, trainer.augment, loader, visits=16, generator=generator)
+    moved = calibrate(trainer.measured, trainer.learned.augment, loader, visits=16, generator=generator)
     total = Calibration(1)
     total.sums = moved.sums.sum(dim=1, keepdim=True)
     return {

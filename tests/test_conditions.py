@@ -8,8 +8,9 @@ import torch
 from torch import nn
 
 from auglabel.data.source import InMemory
-from auglabel.lab.evaluate.conditions import Attack, conditions
+from auglabel.lab.evaluate.conditions import conditions
 from auglabel.lab.evaluate.evaluate import evaluate
+from auglabel.lab.evaluate.options import Attack
 
 CORRUPTIONS = """
 import torch

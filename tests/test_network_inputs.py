@@ -28,13 +28,15 @@ from auglabel.cli import main
 from auglabel.data.embedded import load_embedded
 from auglabel.data.source import InMemory
 from auglabel.lab.commands import demo
-from auglabel.lab.evaluate.conditions import Attack, conditions
+from auglabel.lab.evaluate.conditions import conditions
 from auglabel.lab.evaluate.evaluate import evaluate
+from auglabel.lab.evaluate.options import Attack
 from auglabel.lab.pictures.contact_sheet import contact_sheet
 from auglabel.lab.recipe.catalogue import LOSSES
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.recipe.recipe import Choice
 from auglabel.lab.sweep.job import Job, Results
+from auglabel.lab.sweep.measurement import Measurement
 from auglabel.losses import trades
 from auglabel.models.resnet import ResNet
 from auglabel.models.small import SmallNet
@@ -251,7 +253,7 @@ def test_a_network_gets_pixels_in_the_demo_and_in_the_paper_s_jobs(calls, tmp_pa
     require_pixels(calls)
     calls.clear()
     views = Choice("randaug", {"operations": ["rotate"]})
-    job = Job("job", read_recipe("embedded", [*SMALL[:4], OURS]), ["--on clean"], views)
+    job = Job("job", read_recipe("embedded", [*SMALL[:4], OURS]), (Measurement("clean"),), views)
     Results(tmp_path / "results", tmp_path / "runs").perform(job)
     require_pixels(calls)
 

@@ -9,7 +9,7 @@ from made_runs import evaluation, make_run, row, write_evaluation
 from auglabel.lab.recipe.build import data_for, model_for
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.runs.checkpoint import Checkpoint
-from auglabel.lab.runs.evaluations import VERSION_2, evaluations_of, read_evaluation
+from auglabel.lab.runs.evaluations import evaluations_of, read_evaluation
 from auglabel.lab.runs.records import (
     CheckpointFacts,
     DataFacts,
@@ -123,27 +123,47 @@ def test_strange_facts_of_a_checkpoint_are_named(change, clause):
         CheckpointFacts.read(facts)
 
 
-def test_an_evaluation_of_either_version_is_read_alike(tmp_path):
-    """The first version has one temperature, and says in a note which images it was fitted on."""
-    run, old = make_run(tmp_path / "run"), row(0.8, 0.2)  # half the ECE at the temperature
-    note = ["The temperature was fitted on augmented validation images."]
-    common = {"rows": [old], "means": [], "epoch": 3}
-    plain = read_evaluation(write_evaluation(run, common | {"temperature": 2.0}, stem="a"))
-    noted = read_evaluation(write_evaluation(run, common | {"temperature": 2.0, "notes": note}, stem="b"))
-    rows = [old | {"scaled": {"T": old["scaled"], "TA": old["figures"]}}]
-    both = {"format": VERSION_2, "rows": rows, "temperatures": {"T": 2.0, "TA": 3.0}}
-    new = read_evaluation(write_evaluation(run, common | both, stem="c"))
+def old_evaluation(notes):
+    figures = {"ece": {"value": 0.1, "low": None, "high": None}}
+    scaled = {"ece": {"value": 0.2, "low": None, "high": None}}
+    row = {"on": "clean", "severity": None, "count": 9, "figures": figures, "scaled": scaled}
+    mean = {"on": "corrupted", "pairs": 2, "figures": {"ece": 0.3}, "scaled": None}
+    return {
+        **{"format": "auglabel evaluation, version 1", "checkpoint": "last", "epoch": 1},
+        **{"data": {"checksum": "abc"}, "temperature": 1.5, "notes": notes, "rows": [row], "means": [mean]},
+    }
+
+
+@pytest.mark.parametrize(
+    ("notes", "at"), [([], "T"), (["The temperature was fitted on augmented validation images."], "TA")]
+)
+def test_an_evaluation_of_version_1_is_read_in_the_form_of_today(tmp_path, notes, at):
+    (tmp_path / "old.json").write_text(json.dumps(old_evaluation(notes)))
+    found = read_evaluation(tmp_path / "old.json")
+    assert found.temperatures == {at: 1.5}
+    assert found.rows[0].scaled == {at: {"ece": 0.2}}
+    assert found.rows[0].values == {"ece": 0.1}
+    assert (found.means[0].values, found.means[0].scaled) == ({"ece": 0.3}, {})
+
+
+def test_an_evaluation_of_version_1_without_a_temperature_has_none(tmp_path):
+    old = old_evaluation(["There are no validation images, so no temperature was fitted."])
+    old["temperature"] = old["rows"][0]["scaled"] = None
+    (tmp_path / "old.json").write_text(json.dumps(old))
+    found = read_evaluation(tmp_path / "old.json")
+    assert (found.temperatures, found.rows[0].scaled) == ({}, {})
+
+
+def test_metrics_of_an_evaluation_are_read_by_name(tmp_path):
+    run, both = make_run(tmp_path / "run"), row(0.8, 0.2)  # at T, half the ECE
+    both["scaled"]["TA"] = both["figures"]
+    file = write_evaluation(run, {"rows": [row(0.8, 0.2), both], "means": [], "epoch": 3})
+    first, second = read_evaluation(file).rows
     names = ("ece", "ece T", "ece TA", "no such")
-    assert [plain.rows[0].value(name) for name in names] == [0.2, 0.1, None, None]
-    assert [noted.rows[0].value(name) for name in names] == [0.2, None, 0.1, None]
-    assert [new.rows[0].value(name) for name in names] == [0.2, 0.1, 0.2, None]
-    assert [each.temperatures for each in (plain, noted, new)] == [
-        {"T": 2.0},
-        {"TA": 2.0},
-        {"T": 2.0, "TA": 3.0},
-    ]
-    assert plain.rows[0].bins.count == [6.0, 4.0]
-    assert noted.rows[0].with_temperatures(plain.rows[0]).value("ece T") == 0.1
+    assert [first.value(name) for name in names] == [0.2, 0.1, None, None]
+    assert [second.value(name) for name in names] == [0.2, 0.1, 0.2, None]
+    assert first.with_temperatures(second).value("ece TA") == 0.2
+    assert first.bins.count == [6.0, 4.0]
 
 
 def test_evaluations_of_another_epoch_are_left_out_with_a_note(tmp_path):

@@ -47,8 +47,8 @@ def test_aurc_and_the_second_temperature_have_columns_where_they_were_measured(t
     assert not {"AURC, x 1000", "ECE at TA, %"} & set(part_of(run).table.head)
     again = row(0.8, 0.04)
     again["figures"]["aurc"] = {"value": 0.3414, "low": None, "high": None}
-    note = "The temperature was fitted on augmented validation images."
-    measured = {"rows": [again], "means": [], "epoch": 3, "notes": [note]}
+    again["scaled"] = {"TA": again["scaled"]["T"]}
+    measured = {"rows": [again], "means": [], "epoch": 3}
     other = make_run(tmp_path / "b", "randaug_autolabel")
     write_evaluation(other, measured, stem="augmented")
     table = part_of(run, other).table

@@ -137,7 +137,7 @@ def test_a_shared_run_knows_which_images_it_takes_and_its_temperature(pictured, 
     assert "No temperature was fitted" in (tmp_path / "before" / "README.md").read_text()
     assert cli.main(["eval", str(run.path)]) == 0
     assert cli.main(["share", str(run.path), str(tmp_path / "shared")]) == 0
-    fitted = json.loads((run.path / "eval" / "clean.json").read_text())["temperature"]
+    fitted = json.loads((run.path / "eval" / "clean.json").read_text())["temperatures"]["T"]
     config = json.loads((tmp_path / "shared" / "config.json").read_text())
     assert config["temperature"] == fitted == load_shared(tmp_path / "shared").temperature
     taken = {"channels": 3, "height": 12, "width": 12, "resize": 14, "filter": "bicubic"}

@@ -13,7 +13,7 @@ from auglabel.autolabel import AutoLabel
 from auglabel.calibration import Calibration
 from auglabel.errors import UserError, UserTypeError
 from auglabel.labels import LabelPolicy, TablePolicy
-from auglabel.measure import Batches, calibrate
+from auglabel.measure import Batches, calibrate, turns_to_see_all
 from auglabel.pooling import Pool
 from auglabel.util.checks import kind_of, require_whole
 
@@ -55,7 +55,9 @@ class AugmentAndLabel(nn.Module):
         self.policy = _policy(augment, num_classes, alpha) if policy is None else policy
         if policy is not None:
             _require_policy(augment, num_classes, alpha, policy)
-        self.rule, self.visits, self.bins = rule, visits, bins
+        buckets = len(augment.grid)
+        self.rule, self.bins = rule, bins
+        self.visits = min(visits, buckets) if rule == "pooled" else buckets
         self.pool = Pool(augment.grid, memory)
         self.register_buffer("updates", torch.zeros((), dtype=torch.int64))
 
@@ -71,6 +73,10 @@ class AugmentAndLabel(nn.Module):
         view = self.augment(images, labels, model, generator=generator)
         return view.images, self.policy(view)
 
+    def updates_to_see_all(self, images: int) -> int:
+        """Updates until each bucket was visited by one of so many validation images; 0 if nothing learns."""
+        return turns_to_see_all(len(self.augment.grid), images, self.visits) if self.policy.adaptive else 0
+
     def update(
         self, model: nn.Module, loader: Batches, *, generator: Generator | None = None
     ) -> Calibration | None:
@@ -83,18 +89,17 @@ class AugmentAndLabel(nn.Module):
         if not self.policy.adaptive:
             return None
         turn = int(self.updates)
-        pooled = self.rule == "pooled"
         seen = calibrate(
             model,
             self.augment,
             loader,
-            visits=min(self.visits, len(self.augment.grid)) if pooled else None,
+            visits=self.visits,
             turn=turn,
             bins=self.bins,
             generator=_generator(turn) if generator is None else generator,
         )
         table = self.policy.table if isinstance(self.policy, TablePolicy) else None
-        self.policy.update(self.pool(seen, table) if pooled else seen)
+        self.policy.update(self.pool(seen, table) if self.rule == "pooled" else seen)
         self.updates += 1
         return seen
 

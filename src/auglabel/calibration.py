@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import math
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import torch
 import torch.distributed as dist
@@ -26,6 +27,25 @@ from auglabel.util.checks import (
 )
 
 COUNT, CONFIDENCE, CORRECT, NLL, BRIER = range(5)
+
+
+@runtime_checkable
+class BucketCalibration(Protocol):
+    """What labels are learned from: a `Calibration`, or what a `Pool` makes of one.
+
+    Readings have one entry per bucket, which is nan where nothing is known of it.
+    """
+
+    sums: Tensor  # (at least 3, buckets, ...) float64: count, confidence and correct, then others
+
+    @property
+    def accuracy(self) -> Tensor: ...
+
+    @property
+    def confidence(self) -> Tensor: ...
+
+    @property
+    def ece(self) -> Tensor: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,13 +193,13 @@ class Calibration:
 
 
 def require_seen(what: str, seen: object, buckets: int) -> None:
-    """A Calibration with a group per bucket whose count, confidence and accuracy are numbers."""
-    if not isinstance(seen, Calibration):
+    """A `BucketCalibration` of this many buckets whose count, confidence and accuracy are numbers."""
+    if not isinstance(seen, BucketCalibration):
         raise UserTypeError(f"{what} takes a Calibration, got {kind_of(seen)}.")
-    if seen.groups != buckets:
+    if (groups := seen.sums.shape[1]) != buckets:
         raise UserError(
             f"{what} takes one group per bucket: there are {buckets} buckets, but the Calibration has "
-            f"{seen.groups} groups. Pass calibrate(model, augment, loader)."
+            f"{groups} groups. Pass calibrate(model, augment, loader)."
         )
     if not bool(seen.sums[[COUNT, CONFIDENCE, CORRECT]].isfinite().all()):
         raise UserError(f"{what} takes finite sums, but the Calibration holds nan or infinity.")

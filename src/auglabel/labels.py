@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from auglabel.calibration import Calibration
+from auglabel.calibration import BucketCalibration
 from auglabel.errors import UserError, UserTypeError
 from auglabel.targets import one_class_targets, two_class_targets
 from auglabel.util.checks import kind_of, require_number, require_range, require_unit, require_whole
@@ -28,7 +28,7 @@ class LabelPolicy(nn.Module):
         """How sure the label of each example is, (B,) in [0, 1]."""
         raise NotImplementedError(f"{type(self).__name__} must define confidence(view).")
 
-    def update(self, seen: Calibration) -> None:
+    def update(self, seen: BucketCalibration) -> None:
         """Learn from the calibration seen on validation views; only adaptive policies can."""
         raise UserTypeError(f"{type(self).__name__} does not learn; update is for adaptive policies.")
 

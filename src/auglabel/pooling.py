@@ -5,15 +5,15 @@ count less the older they are; from the other magnitudes of its kind, the less t
 only as far as its own images leave open; and from `DOUBT` examples, made up, on which the model was neither
 sure nor right.
 
-Only the signed gap between confidence and accuracy is kept, as a Calibration with a single bin: there the
-ECE is |confidence - accuracy|, so that AutoLabel's rule moves labels by alpha times the gap itself. Noise in
-the gap averages out over epochs; noise in the ECE of 15 bins only ever adds. docs/cost.md has the whole
-argument and what it was measured against.
+Confidences are not binned, so the ECE is |confidence - accuracy|, and AutoLabel's rule moves labels by alpha
+times the signed gap. Noise in the gap averages out over epochs; noise in the ECE of 15 bins only ever adds.
+docs/cost.md has the whole argument and what it was measured against.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -29,6 +29,30 @@ if TYPE_CHECKING:
 
 DOUBT = 20
 LEEWAY = 0.7  # how far neighbours may move what a bucket's own images say, in standard errors of that
+
+
+@dataclass(eq=False)
+class PooledCalibration:
+    """What a `Pool` knows of every bucket. A bucket of weight 0 is unknown: its readings are nan."""
+
+    sums: Tensor  # (3, buckets) float64: weight, confidence, correct
+
+    @property
+    def weight(self) -> Tensor:
+        """Images that the readings rest on: own, those of other levels by their part, and `DOUBT`."""
+        return self.sums[COUNT]
+
+    @property
+    def confidence(self) -> Tensor:
+        return self.sums[CONFIDENCE] / self.weight
+
+    @property
+    def accuracy(self) -> Tensor:
+        return self.sums[CORRECT] / self.weight
+
+    @property
+    def ece(self) -> Tensor:
+        return (self.sums[CORRECT] - self.sums[CONFIDENCE]).abs() / self.weight
 
 
 class Pool(nn.Module):
@@ -48,13 +72,15 @@ class Pool(nn.Module):
         self.register_buffer("sums", torch.zeros(3, len(grid), dtype=torch.float64, device="cpu"))
 
     @torch.no_grad()
-    def forward(self, seen: Calibration, table: Tensor | None = None) -> Calibration:
-        """Add what was seen in an epoch; what is known of every bucket, in one bin, by all that was seen.
+    def forward(self, seen: Calibration, table: Tensor | None = None) -> PooledCalibration:
+        """Add what was seen in an epoch; returns what is known of every bucket from all epochs so far.
 
         `table` (num_buckets,), the labels so far, tells which are at 1 or at their accuracy and can go
-        no further: the gap there may stay for good, and is not lent to neighbours. The count includes
-        neighbours and made-up examples, and gap and accuracy are the smaller for these.
+        no further: the gap there may stay for good, and is not lent to neighbours. Gap and accuracy are
+        the smaller for the made-up examples.
         """
+        if not isinstance(seen, Calibration):
+            raise UserTypeError(f"Pool takes a Calibration, got {kind_of(seen)}.")
         require_seen("Pool", seen, len(self.grid))
         self._require_table(table)
         self.sums.mul_(self.memory).add_(seen.sums[[COUNT, CONFIDENCE, CORRECT]].sum(dim=2))
@@ -65,12 +91,8 @@ class Pool(nn.Module):
         free = None if table is None else _between(accuracy * count / (count + DOUBT), table.cpu().double())
         lenders, confidence, correct = self._with_neighbours(free)
         gap = _towards((own_confidence - own_correct) / own_count, (confidence - correct) / lenders, most)
-        known = Calibration(len(self.grid), bins=1)
-        known.sums.fill_(torch.nan)  # what is not pooled is not known
-        known.sums[COUNT, :, 0] = torch.where(count > 0, count + DOUBT, 0)
-        known.sums[CONFIDENCE, :, 0] = count * (accuracy + gap)
-        known.sums[CORRECT, :, 0] = count * accuracy
-        return known
+        weight = torch.where(count > 0, count + DOUBT, 0)
+        return PooledCalibration(torch.stack([weight, count * (accuracy + gap), count * accuracy]))
 
     def _require_table(self, table: Tensor | None) -> None:
         if table is not None:

@@ -56,6 +56,7 @@ def adversarial_accuracy(
                 restarts=restarts,
                 loss=loss,
                 early_stop=True,
+                check_range=False,
                 generator=generator,
             )
             right = _right(model, moved, classes)

@@ -16,7 +16,7 @@ from auglabel.augment_and_label import AugmentAndLabel
 from auglabel.errors import UserError, UserTypeError
 from auglabel.measure import pair
 from auglabel.models.normalize import Normalize
-from auglabel.util.checks import kind_of, require_tensor
+from auglabel.util.checks import kind_of, readable, require_tensor
 from auglabel.util.inference import unwrapped
 from auglabel.view import View
 
@@ -77,15 +77,15 @@ class OnNormalized(Around):
     def apply(self, images, labels, distance, model, generator) -> View:  # type: ignore[no-untyped-def]
         normalize = Normalize(self.mean, self.std).to(images.device)
         pixels = images.float() * normalize.std + normalize.mean
-        self._require_pixels(pixels, slack=max(1e-3, 4 * torch.finfo(images.dtype).eps))
+        if readable(pixels) or (pixels.numel() and not self._looked):  # a look makes an accelerator wait
+            self._require_pixels(pixels, slack=max(1e-3, 4 * torch.finfo(images.dtype).eps))
+            self._looked = True
         inside = None if model is None else nn.Sequential(normalize, unwrapped(model))
         view = self.inner.apply(pixels.clamp_(0, 1), labels, distance, inside, generator)
         return replace(view, images=normalize(view.images).to(images.dtype))
 
     def _require_pixels(self, pixels: Tensor, slack: float) -> None:
         """In [0, 1], but for float error."""
-        if pixels.numel() == 0:
-            return
         low, high = (float(edge) for edge in pixels.aminmax())
         if not (low >= -slack and high <= 1 + slack):
             raise UserError(

@@ -1,7 +1,7 @@
-"""What callers must hand over, and the one sentence they get when it is something else.
+"""Checks of arguments: each raises one sentence that says what was expected and what came.
 
-Ids are looked at on the CPU only: on an accelerator every look would make training wait, so there shapes
-and dtypes are checked, and an id out of range ends in torch's own device assertion.
+On an accelerator every look at values makes training wait. There shapes and dtypes of ids are checked, and an
+id out of range ends in torch's own device assertion.
 """
 
 import difflib
@@ -99,8 +99,11 @@ def require_same_length(what: str, **parts: Tensor) -> None:
         raise UserError(f"{what} takes parts of equal length, but their lengths are: {told}.")
 
 
-def require_images(what: str, images: Tensor) -> Tensor:
-    """(B, C, H, W), uint8 or floating point in [0, 1]; float error beyond that range is cut off."""
+def require_images(what: str, images: Tensor, *, look: bool = True) -> Tensor:
+    """(B, C, H, W), uint8 or floating point in [0, 1]; float error beyond that range is cut off.
+
+    To look at the values makes an accelerator wait. Without that, values beyond the range are cut off.
+    """
     require_tensor(what, images)
     if images.dim() != 4:
         raise UserError(f"{what} must have shape (B, C, H, W), got {kind_of(images)}.")
@@ -110,6 +113,8 @@ def require_images(what: str, images: Tensor) -> Tensor:
         raise UserTypeError(f"{what} must be uint8 or floating point, got {kind_of(images)}.")
     if images.numel() == 0:
         return images
+    if not look:
+        return images.clamp(0, 1)
     low, high = (float(edge) for edge in images.detach().aminmax())
     if math.isnan(low) or math.isnan(high):
         raise UserError(f"{what} must be in [0, 1], but some values are nan.")

@@ -17,7 +17,7 @@ from auglabel.data.source import DataSet, Source, Subset
 from auglabel.data.split import Parts
 from auglabel.errors import UserError
 from auglabel.lab.evaluate.audit import Audit, as_json, audit_of
-from auglabel.lab.evaluate.measured import load_into
+from auglabel.lab.evaluate.network import load_into
 from auglabel.lab.pictures.terminal import heat_map
 from auglabel.lab.recipe.build import data_for, model_for, require_predictions
 from auglabel.lab.recipe.catalogue import AUGMENTATIONS

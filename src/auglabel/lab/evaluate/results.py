@@ -13,11 +13,15 @@ from rich.table import Table
 from rich.text import Text
 
 from auglabel.lab.evaluate.bootstrap import Figure
-from auglabel.lab.evaluate.evaluate import Evaluation, Row
-from auglabel.lab.runs.evaluations import EVALUATION_FORMAT
+from auglabel.lab.evaluate.evaluate import Evaluation
+from auglabel.lab.runs.evaluations import EVALUATION_FORMAT, TA, T
 
 IN_PERCENT = ("accuracy", "confidence", "ece", "debiased_ece", "max_ce", "equal_mass_ece", "classwise_ece")
-SHOWN = {"accuracy": "accuracy", "ece": "ECE", "debiased_ece": "debiased", "nll": "NLL"}
+SHOWN = {
+    **{"accuracy": "accuracy", "ece": "ECE", "debiased_ece": "debiased", "nll": "NLL"},
+    **{"brier": "Brier", "aurc": "AURC"},
+}
+MEANING = {T: "temperature fitted on clean validation images", TA: "on augmented ones"}
 
 
 def as_json(evaluation: Evaluation, about: Mapping[str, Any]) -> dict[str, Any]:
@@ -25,7 +29,7 @@ def as_json(evaluation: Evaluation, about: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "format": EVALUATION_FORMAT,
         **about,
-        "temperature": evaluation.temperature,
+        "temperatures": evaluation.temperatures,
         "notes": evaluation.notes,
         "rows": [
             {
@@ -33,13 +37,15 @@ def as_json(evaluation: Evaluation, about: Mapping[str, Any]) -> dict[str, Any]:
                 "severity": row.severity,
                 "count": row.count,
                 "figures": _plain(row.figures),
-                "scaled": None if row.scaled is None else _plain(row.scaled),
+                "scaled": {at: _plain(figures) for at, figures in row.scaled.items()},
                 "bins": row.bins,
             }
             for row in evaluation.rows
         ],
         "means": [
-            mean | {part: _finite(mean[part]) for part in ("figures", "scaled")}
+            mean
+            | {"figures": _finite(mean["figures"])}
+            | {"scaled": {at: _finite(each) for at, each in mean["scaled"].items()}}
             for mean in evaluation.means()
         ],
     }
@@ -55,18 +61,18 @@ def _finite(values: Mapping[str, float]) -> dict[str, float | None]:
 
 
 def as_csv(evaluation: Evaluation) -> str:
-    """One line per row and temperature, three columns per metric."""
+    """A line per row as trained, and one at each fitted temperature; three columns per metric."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     names = list(evaluation.rows[0].figures)
     columns = [f"{name}{end}" for name in names for end in ("", "_low", "_high")]
-    writer.writerow(["on", "severity", "count", "temperature", *columns])
+    writer.writerow(["on", "severity", "count", "at", "temperature", *columns])
+    temperatures = {"": 1.0, **evaluation.temperatures}
     for row in evaluation.rows:
-        for temperature, figures in ((1.0, row.figures), (evaluation.temperature, row.scaled)):
-            if figures is not None:
-                values = [value for name in names for value in figures[name]]
-                severity = "" if row.severity is None else row.severity
-                writer.writerow([row.on, severity, row.count, temperature, *values])
+        for at, figures in {"": row.figures, **row.scaled}.items():
+            values = [value for name in names for value in figures[name]]
+            severity = "" if row.severity is None else row.severity
+            writer.writerow([row.on, severity, row.count, at, temperatures[at], *values])
     return file.getvalue()
 
 
@@ -76,24 +82,23 @@ def as_tables(evaluation: Evaluation, title: str) -> list[Table]:
     return [_usual(evaluation, title), *([_by_severity(evaluation)] if graded else [])]
 
 
-def _usual(evaluation: Evaluation, title: str) -> Table:
-    """Under each figure its interval, beside them ECE and NLL at the fitted temperature."""
+def _usual(evaluation: Evaluation, heading: str) -> Table:
+    """Under each figure its interval; under each row the same at the fitted temperatures."""
     count = evaluation.rows[0].count
-    images = Text(f"{title}: {count:,} test image{'s' if count > 1 else ''}")
+    images = Text(f"{heading}: {count:,} test image{'s' if count > 1 else ''}")
     table = Table(title=images, box=box.SIMPLE_HEAD, padding=0, caption=_caption(evaluation))
     table.add_column("on", min_width=9, overflow="fold")
     for name in SHOWN.values():
         table.add_column(f" {name}", justify="right", no_wrap=True)
-    if evaluation.temperature is not None:
-        for name in ("ECE T", "NLL T"):
-            table.add_column(f" {name}", justify="right", no_wrap=True)
     for row in evaluation.rows:
         if row.severity is None:
-            table.add_row(*_cells(row))
+            for at, figures in {"": row.figures, **row.scaled}.items():
+                label = Text(f"  at {at}" if at else row.on)
+                table.add_row(label, *(_with_interval(metric, figures[metric]) for metric in SHOWN))
     for mean in evaluation.means()[-1:]:  # over all pairs of corruption and severity
-        scaled = [_shown(name, mean["scaled"][name]) for name in ("ece", "nll")] if mean["scaled"] else []
-        values = [_shown(name, mean["figures"][name]) for name in SHOWN]
-        table.add_row(Text(f"{mean['on']}, mean of {mean['pairs']}"), *values, *scaled)
+        for at, values in {"": mean["figures"], **mean["scaled"]}.items():
+            label = Text(f"  at {at}" if at else f"{mean['on']}, mean of {mean['pairs']}")
+            table.add_row(label, *(_shown(metric, values[metric]) for metric in SHOWN))
     return table
 
 
@@ -120,16 +125,10 @@ def _caption(evaluation: Evaluation) -> str:
     intervals = any(not math.isnan(row.figures["accuracy"].low) for row in evaluation.rows)
     parts = ["accuracy and both ECEs in %"]
     parts += ["below, 95 % bootstrap intervals"] if intervals else []
-    parts += [f"T: at temperature {evaluation.temperature:.3g}"] if evaluation.temperature is not None else []
+    parts += [
+        f"{at}: {MEANING[at]}, {temperature:.3g}" for at, temperature in evaluation.temperatures.items()
+    ]
     return "; ".join(parts)
-
-
-def _cells(row: Row) -> list[str | Text]:
-    cells: list[str | Text] = [Text(row.on if row.severity is None else f"{row.on} {row.severity}")]
-    cells += [_with_interval(metric, row.figures[metric]) for metric in SHOWN]
-    if row.scaled is not None:
-        cells += [_with_interval(metric, row.scaled[metric]) for metric in ("ece", "nll")]
-    return cells
 
 
 def _with_interval(name: str, figure: Figure) -> str:

@@ -1,6 +1,6 @@
 """Read a metric off a result by its name.
 
-    accuracy, confidence, ece, debiased_ece, nll, brier    on clean test images
+    accuracy, confidence, ece, debiased_ece, nll, brier, aurc    on clean test images
     gap                           confidence - accuracy: above 0, over-confident
     caccuracy, cece, cgap, ...    mean over all (corruption, severity) pairs
     ece@3                         mean over the corruptions at severity 3; @0 is clean
@@ -19,7 +19,7 @@ from typing import Any
 
 from auglabel.corrupt import SUITES
 from auglabel.errors import UserError
-from auglabel.lab.sweep.job import KEPT
+from auglabel.lab.sweep.result import KEPT
 
 PATTERN = re.compile(rf"(c?)({'|'.join((*KEPT, 'gap'))})(?:@(\d))?( TA?)?")
 
@@ -49,9 +49,9 @@ def _mean(
 ) -> float | None:
     values = []
     for evaluation in result["evaluations"]:
-        if ("--temperature=augmented" in evaluation["words"]) != (temperature == " TA"):
+        if f"{name}{temperature}" not in evaluation["columns"]:  # results of before
             continue
-        column = evaluation["columns"].index(f"scaled_{name}" if temperature else name)
+        column = evaluation["columns"].index(f"{name}{temperature}")
         rows = [row for row in evaluation["rows"] if row[0] in on and severity in (None, row[1])]
         values += [row[column] for row in rows]
     return None if not values or None in values else statistics.fmean(values)

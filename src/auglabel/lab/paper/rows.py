@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from auglabel.lab.paper.published import published
 from auglabel.lab.recipe.recipe import Choice
+from auglabel.lab.sweep.measurement import Measurement
 from auglabel.util.checks import entry
 
 Scale = Literal["paper", "cpu"]
@@ -21,11 +22,10 @@ FIRST_SEED = 20  # those before have been looked at while the method was built
 VALUES = {"rho": (0.01, 0.02, 0.05, 0.1, 0.2), "alpha": (0.02, 0.05, 0.1, 0.2, 0.5)}  # to choose from
 FEWER = {"rho": (0.02, 0.05, 0.1), "alpha": (0.02, 0.1, 0.5)}  # where a run takes longer
 
-CORRUPTED = "--on=corrupted --suite=paper --images=1000 --resamples=0"
-CLEAN = "--on=clean --resamples=0"
-PGD = "--on=pgd --images=1000 --resamples=0"
+CORRUPTED = Measurement("corrupted", suite="paper", images=1000)
+CLEAN = Measurement("clean")
 MEASURED = (CLEAN, CORRUPTED)
-AUGMENTED = (f"{CLEAN} --temperature=augmented", f"{CORRUPTED} --temperature=augmented")
+AUGMENTED = tuple(replace(each, augmented=True) for each in MEASURED)
 FIVE = ("rotate", "posterize", "solarize", "shear_x", "shear_y")  # operations of Figures 2 and 3
 ROBUST = ("at-", "at_multi-", "at_autolabel-")  # of Figure 7
 TITLES = {
@@ -52,7 +52,7 @@ class Row:
     tuned: str = ""  # "rho" or "alpha", chosen on validation data
     values: tuple[float, ...] = ()  # to choose from
     like: str = ""  # or the row whose choice this one takes
-    measured: tuple[str, ...] = MEASURED
+    measured: tuple[Measurement, ...] = MEASURED
     views: Choice | None = None
     extra: bool = False  # not in the paper
 
@@ -125,9 +125,9 @@ def _paper_row(line: Mapping[str, Any], about: Mapping[str, Any]) -> Row:
     if method.startswith(("at", "ccat")) and place is None:
         place = about["settings"]["epsilon_max"]
     end = "" if place is None else f"-{place:g}"
-    attacked = "--on=pgd --epsilon=0.03 --resamples=0"
+    attacked = Measurement("pgd", epsilon=0.03)
     suite = "standard" if data == "imagenet" else "paper"  # 15 types there, 17 on CIFAR
-    corrupted = f"--on=corrupted --suite={suite} --resamples=0"
+    corrupted = Measurement("corrupted", suite=suite)
     row = Row(
         f"paper/{data}-{method}{end}",
         title_of(method),
@@ -165,7 +165,7 @@ def _row(method: str, data: str, seeds: int, words: Sequence[str] = (), suffix: 
 
 def _table2() -> list[Row]:
     methods = [f"{base}{end}" for base in ("randaug", "augmix") for end in ("", "_ls", "_autolabel")]
-    ten = [_row(m, "cifar10", 5, measured=MEASURED + (() if "_" in m else AUGMENTED)) for m in methods]
+    ten = [_row(m, "cifar10", 5, measured=MEASURED if "_" in m else AUGMENTED) for m in methods]
     hundred = [_row(method, "cifar100", 3) for method in methods]
     return [*ten, *_extra(), *(replace(row, values=FEWER.get(row.tuned, ())) for row in hundred)]
 
@@ -204,7 +204,7 @@ def _extra() -> list[Row]:
 
 def _adversarial(data: str, radii: Sequence[float], pgd: float) -> list[Row]:
     """Six methods, vanilla once; rho and alpha are chosen at the data set's smallest radius."""
-    on = (*(MEASURED if data == "cifar10" else (CLEAN,)), f"{PGD} --epsilon={pgd}")
+    on = (*(MEASURED if data == "cifar10" else (CLEAN,)), Measurement("pgd", images=1000, epsilon=pgd))
     values, smallest = (FEWER, 0.01) if data == "cifar10" else (VALUES, 0.1)
     rows = [_row("vanilla_at", data, 3, measured=on)]
     for radius in radii:

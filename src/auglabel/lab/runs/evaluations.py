@@ -13,10 +13,12 @@ from auglabel.errors import UserError
 from auglabel.lab.runs.run import Run
 from auglabel.util.checksummed_json import mismatch, read_checksummed
 
-EVALUATION_FORMAT = "auglabel evaluation, version 1"
-VERSION_2 = "auglabel evaluation, version 2"  # with the figures at several temperatures, by their names
+EVALUATION_FORMAT = "auglabel evaluation, version 2"
+VERSION_1 = (
+    "auglabel evaluation, version 1"  # of one temperature, and a note said on which images it was fitted
+)
 MEASURE_AGAIN = "Measure it again."
-T, TA = "T", "TA"  # the temperature fitted on clean, and on augmented validation images
+T, TA = "T", "TA"  # the temperatures of lowest NLL on clean and on augmented validation images
 FIGURES = {...: {"value": (float, None), ...: (float, None)}}
 MEANS = {...: (float, None)}
 BINS = {name: [float] for name in ("count", "confidence", "correct")}
@@ -36,8 +38,8 @@ def _shape(scaled: Any, scaled_means: Any) -> dict[str, Any]:
 
 
 SHAPES = {
-    EVALUATION_FORMAT: _shape((None, FIGURES), (None, MEANS)),
-    VERSION_2: _shape({...: FIGURES}, {...: MEANS}),
+    EVALUATION_FORMAT: _shape({...: FIGURES}, {...: MEANS}),
+    VERSION_1: _shape((None, FIGURES), (None, MEANS)),
 }
 
 Values = Mapping[str, float | None]  # a metric's name -> its value; None where it is no finite number
@@ -103,8 +105,9 @@ class MeasuredRun:
         only = TA if "The temperature was fitted on augmented validation images." in found["notes"] else T
 
         def scaled(part: Mapping[str, Any]) -> Mapping[str, Any]:
-            several = part["scaled"] or {}
-            return several if found["format"] == VERSION_2 else {only: several}
+            if found["format"] == VERSION_1:
+                return {only: part["scaled"]} if part["scaled"] else {}
+            return dict(part["scaled"])
 
         rows = [
             MeasuredRow(

@@ -20,8 +20,8 @@ def checkpoint_of(trainer: Trainer) -> Checkpoint:
     tensors = {f"model.{name}": value for name, value in trainer.plain.state_dict().items()}
     if trainer.average is not None:
         tensors |= {f"average.{name}": value for name, value in trainer.average.state_dict().items()}
-    tensors |= {f"policy.{name}": value for name, value in trainer.policy.state_dict().items()}
-    tensors |= {f"pool.{name}": value for name, value in trainer.pool.state_dict().items()}
+    tensors |= {f"policy.{name}": value for name, value in trainer.learned.policy.state_dict().items()}
+    tensors |= {f"pool.{name}": value for name, value in trainer.learned.pool.state_dict().items()}
     for name, parameter in trainer.plain.named_parameters():
         if (momentum := trainer.optimizer.state[parameter].get("momentum_buffer")) is not None:
             tensors[f"momentum.{name}"] = momentum
@@ -42,7 +42,7 @@ def restore(trainer: Trainer, checkpoint: Checkpoint, where: str) -> None:
     tensors, facts = checkpoint.tensors, _facts(checkpoint, trainer, where)
     if "pool._extra_state" not in tensors:
         raise UserError(f"{where}: the last checkpoint is of another version: it names no distances.")
-    modules = {"model": trainer.plain, "policy": trainer.policy, "pool": trainer.pool}
+    modules = {"model": trainer.plain, "policy": trainer.learned.policy, "pool": trainer.learned.pool}
     modules |= {} if trainer.average is None else {"average": trainer.average}
     for part, module in modules.items():
         values = part_of(tensors, part)
@@ -57,6 +57,7 @@ def restore(trainer: Trainer, checkpoint: Checkpoint, where: str) -> None:
             momentum = torch.empty_like(parameter).copy_(momenta[name])  # with the parameter's strides
             trainer.optimizer.state[parameter]["momentum_buffer"] = momentum
     trainer.state = facts.state
+    trainer.learned.updates.fill_(trainer.state.epoch)
     if facts.processes == trainer.world > 1:
         trainer.state = replace(trainer.state, **facts.rank(trainer.rank))
         own = part_of(tensors, f"rank{trainer.rank}")

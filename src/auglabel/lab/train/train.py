@@ -207,7 +207,7 @@ def facts_of(recipe: Recipe, data: DataSet, parts: Parts, trainer: Trainer) -> R
 
 def labels_of(trainer: Trainer) -> dict[str, list[float]] | None:
     """The confidence of every bucket, by kind; None if the labels do not learn."""
-    table, grid = trainer.table(), trainer.augment.grid
+    table, grid = trainer.table(), trainer.learned.augment.grid
     if table is None:
         return None
     parts = zip(grid.kinds, table.double().split(list(grid.levels)), strict=True)
@@ -217,7 +217,7 @@ def labels_of(trainer: Trainer) -> dict[str, list[float]] | None:
 def _finish(trainer: Trainer, run: Run) -> None:
     """The weights alone, for use elsewhere, and the table that `labels: {name: table}` reads."""
     if (table := trainer.table()) is not None:
-        save_table(run.table_file, table, trainer.augment.grid)
+        save_table(run.table_file, table, trainer.learned.augment.grid)
     save_weights(run.model_file, trainer.measured.state_dict())  # last: it says that all is done
 
 
