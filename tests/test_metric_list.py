@@ -36,5 +36,5 @@ def test_higher_is_better_for_accuracy_alone_and_lower_for_every_error():
         "accuracy",
         "adversarial_accuracy",
     ]
-    assert [name for name, which in better.items() if which == "neither"] == ["confidence"]
+    assert [name for name, which in better.items() if which == "neither"] == ["confidence", "label_mean"]
     assert all(metric_named(name).better == better[name[1:]] for name in OVER_CORRUPTIONS)

@@ -19,7 +19,7 @@ from rich.table import Table
 
 from auglabel.augment.randaug import RandAug
 from auglabel.lab.commands.demo import DISTORTIONS, METHODS, Outcome, Reading, recipe_for, run
-from auglabel.lab.evaluate.results import IN_PERCENT
+from auglabel.lab.evaluate.metric_list import METRICS
 from auglabel.lab.machine.bar import bar_of, followed
 from auglabel.lab.machine.workers import cores, each
 from auglabel.lab.pictures.show import sheet_of
@@ -137,7 +137,7 @@ def _mean(readings: Sequence[Reading]) -> Reading:
 
 
 def spread(values: Sequence[float], field: str) -> str:
-    scale, digits = (100, 1) if field in IN_PERCENT else (1, 2)
+    scale, digits = (100, 1) if METRICS[field].unit == "%" else (1, 2)
     shown = f"{scale * statistics.fmean(values):.{digits}f}"
     return shown if len(values) == 1 else f"{shown}±{scale * statistics.stdev(values):.{digits}f}"
 

@@ -46,6 +46,8 @@ METRICS = {
     "brier": Metric("Brier", "lower"),
     "aurc": Metric("AURC", "lower", "x 1000"),
     "adversarial_accuracy": Metric("adversarial accuracy", "higher", "%"),
+    "label_mean": Metric("mean label", "neither", "%"),
+    "delta": Metric("Delta", "lower", "%"),
 }
 OVER_CORRUPTIONS = {  # the mean over all pairs of corruption and severity, as the paper writes it
     "caccuracy": "cAccuracy",

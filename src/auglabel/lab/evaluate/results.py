@@ -14,13 +14,12 @@ from rich.text import Text
 
 from auglabel.lab.evaluate.bootstrap import Figure
 from auglabel.lab.evaluate.evaluate import Evaluation
+from auglabel.lab.evaluate.metric_list import METRICS
 from auglabel.lab.runs.evaluations import EVALUATION_FORMAT, TA, T
 
-IN_PERCENT = ("accuracy", "confidence", "ece", "debiased_ece", "max_ce", "equal_mass_ece", "classwise_ece")
-SHOWN = {
-    **{"accuracy": "accuracy", "ece": "ECE", "debiased_ece": "debiased", "nll": "NLL"},
-    **{"brier": "Brier", "aurc": "AURC"},
-}
+COLUMNS = {  # the metrics of the table, which 80 columns must hold
+    name: METRICS[name].title for name in ("accuracy", "ece", "debiased_ece", "nll", "brier", "aurc")
+} | {"debiased_ece": "debiased"}
 MEANING = {T: "temperature fitted on clean validation images", TA: "on augmented ones"}
 
 
@@ -88,17 +87,17 @@ def _usual(evaluation: Evaluation, heading: str) -> Table:
     images = Text(f"{heading}: {count:,} test image{'s' if count > 1 else ''}")
     table = Table(title=images, box=box.SIMPLE_HEAD, padding=0, caption=_caption(evaluation))
     table.add_column("on", min_width=9, overflow="fold")
-    for name in SHOWN.values():
+    for name in COLUMNS.values():
         table.add_column(f" {name}", justify="right", no_wrap=True)
     for row in evaluation.rows:
         if row.severity is None:
             for at, figures in {"": row.figures, **row.scaled}.items():
                 label = Text(f"  at {at}" if at else row.on)
-                table.add_row(label, *(_with_interval(metric, figures[metric]) for metric in SHOWN))
+                table.add_row(label, *(_with_interval(metric, figures[metric]) for metric in COLUMNS))
     for mean in evaluation.means()[-1:]:  # over all pairs of corruption and severity
         for at, values in {"": mean["figures"], **mean["scaled"]}.items():
             label = Text(f"  at {at}" if at else f"{mean['on']}, mean of {mean['pairs']}")
-            table.add_row(label, *(_shown(metric, values[metric]) for metric in SHOWN))
+            table.add_row(label, *(_shown(metric, values[metric]) for metric in COLUMNS))
     return table
 
 
@@ -117,13 +116,13 @@ def _by_severity(evaluation: Evaluation) -> Table:
 
 
 def _pair(figures: Mapping[str, Figure] | Mapping[str, float]) -> str:
-    values = (figures[name] for name in ("accuracy", "ece"))
-    return "/".join(f"{100 * (v.value if isinstance(v, Figure) else v):.1f}" for v in values)
+    values = ((name, figures[name]) for name in ("accuracy", "ece"))
+    return "/".join(_shown(name, v.value if isinstance(v, Figure) else v) for name, v in values)
 
 
 def _caption(evaluation: Evaluation) -> str:
     intervals = any(not math.isnan(row.figures["accuracy"].low) for row in evaluation.rows)
-    parts = ["accuracy and both ECEs in %"]
+    parts = ["accuracy and both ECEs in %, AURC x 1000"]
     parts += ["below, 95 % bootstrap intervals"] if intervals else []
     parts += [
         f"{at}: {MEANING[at]}, {temperature:.3g}" for at, temperature in evaluation.temperatures.items()
@@ -139,8 +138,9 @@ def _with_interval(name: str, figure: Figure) -> str:
 
 
 def _shown(name: str, value: float, fewer: int = 0) -> str:
-    """Percent with one digit, others with three or `fewer`; large ones with less, to fit the column."""
-    if name in IN_PERCENT:
-        return f"{100 * value:.1f}"
-    digits = max(0, 3 - fewer - sum(abs(value) >= step for step in (9.995, 99.95)))
-    return f"{value:.{digits}f}" if abs(value) < 999.5 else f"{value:.2g}"
+    """A value in its metric's unit; large ones with fewer digits, to fit the column."""
+    metric = METRICS[name]
+    if metric.unit:
+        return metric.shown(value)
+    fewer += sum(abs(value) >= step for step in (9.995, 99.95))
+    return metric.shown(value, fewer) if abs(value) < 999.5 else f"{value:.2g}"

@@ -12,7 +12,7 @@ from auglabel.corrupt import SEVERITIES, SUITES
 from auglabel.lab.evaluate.metric_list import metric_named
 from auglabel.lab.recipe.recipe import flat
 from auglabel.lab.report.methods import Method, TrainedRun
-from auglabel.lab.runs.evaluations import BinSums, CorruptedImages, MeasuredRow, MeasuredRun
+from auglabel.lab.runs.evaluations import BinSums, CorruptionFacts, MeasuredRow, MeasuredRun
 
 NAMES = ("accuracy", "ece", "debiased_ece", "nll", "brier", "aurc", "ece T", "nll T", "ece TA", "nll TA")
 METRICS = {name: metric_named(name) for name in NAMES}  # that are compared, where they were measured
@@ -127,7 +127,7 @@ def _rows_of(evaluation: MeasuredRun, run: TrainedRun) -> Iterator[tuple[Place, 
         yield OVERALL, mean, Key(f"{mean.count:,} images", origin, weights, which + split)
 
 
-def _origin(corruptions: CorruptedImages | None) -> tuple[str, str]:
+def _origin(corruptions: CorruptionFacts | None) -> tuple[str, str]:
     """Who made corrupted images and how many kinds, in words; and which ones exactly, for comparing."""
     if corruptions is None:
         return "", ""

@@ -11,7 +11,7 @@ from typing import Any
 from auglabel.lab.paper.charts import COLOURS
 from auglabel.lab.report.comparisons import METRICS, Comparison
 from auglabel.lab.report.figure import (
-    Figure,
+    ReportFigure,
     as_vega,
     colour_of,
     control_of,
@@ -28,7 +28,7 @@ MOST_EPOCHS = 200  # of the training curves
 SPENT_ON = ["training", "calibrating", "validating"]
 
 
-def severity(alt: Any, methods: Sequence[Method], comparisons: Sequence[Comparison]) -> Figure | None:
+def severity(alt: Any, methods: Sequence[Method], comparisons: Sequence[Comparison]) -> ReportFigure | None:
     """Each metric against the severity, mean over corruptions."""
     records = [record for comparison in comparisons for record in _by_severity(comparison)]
     if not records:
@@ -51,7 +51,7 @@ def severity(alt: Any, methods: Sequence[Method], comparisons: Sequence[Comparis
     )
     spec = as_vega(only(alt, layers, None, controls).properties(width="container", height=280))
     note = "The plain mean over all corruptions at each severity; bars: standard deviation over seeds."
-    return Figure("severity", "Against severity", note, columns, records, [("", spec)], controls)
+    return ReportFigure("severity", "Against severity", note, columns, records, [("", spec)], controls)
 
 
 def _by_severity(comparison: Comparison) -> Iterator[list[object]]:
@@ -64,7 +64,7 @@ def _by_severity(comparison: Comparison) -> Iterator[list[object]]:
             yield [comparison.title, method, metric.title, level, *spread_of(values)]
 
 
-def training(alt: Any, methods: Sequence[Method]) -> Figure | None:
+def training(alt: Any, methods: Sequence[Method]) -> ReportFigure | None:
     """What was measured on the validation images after each epoch."""
     records = [record for method in methods for record in _by_epoch(method)]
     if not records:
@@ -88,7 +88,7 @@ def training(alt: Any, methods: Sequence[Method]) -> Figure | None:
     note = (
         "Mean and standard deviation over seeds. The loss is of each method's own labels: not to be compared."
     )
-    return Figure("training", "While it trained", note, columns, records, [("", spec)], [control])
+    return ReportFigure("training", "While it trained", note, columns, records, [("", spec)], [control])
 
 
 def _by_epoch(method: Method) -> Iterator[list[object]]:
@@ -103,7 +103,7 @@ def _by_epoch(method: Method) -> Iterator[list[object]]:
                 yield [method.title, metric, each[0].epoch, *spread_of(known)]
 
 
-def cost(alt: Any, methods: Sequence[Method]) -> Figure | None:
+def cost(alt: Any, methods: Sequence[Method]) -> ReportFigure | None:
     """Where the time of a run went."""
     records: list[list[object]] = []
     for method in methods:
@@ -135,4 +135,4 @@ def cost(alt: Any, methods: Sequence[Method]) -> Figure | None:
         .properties(width="container", height=26 * len(titles))
     )
     note = "Wall-clock time, mean over seeds: training also holds the augmentation."
-    return Figure("cost", "Cost", note, ["labels", "part", "seconds"], records, [("", as_vega(chart))])
+    return ReportFigure("cost", "Cost", note, ["labels", "part", "seconds"], records, [("", as_vega(chart))])

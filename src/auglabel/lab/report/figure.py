@@ -30,7 +30,7 @@ class Control:
 
 
 @dataclass(frozen=True)
-class Figure:
+class ReportFigure:
     """Charts side by side, drawn from the same data."""
 
     name: str

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from auglabel.lab.paper.charts import load_altair
 from auglabel.lab.report.comparisons import Comparison
 from auglabel.lab.report.curves import cost, severity, training
-from auglabel.lab.report.figure import Figure
+from auglabel.lab.report.figure import ReportFigure
 from auglabel.lab.report.heat_maps import corruptions, labels
 from auglabel.lab.report.methods import Method
 from auglabel.lab.report.reliability import reliability
 
 
-def figures_of(methods: Sequence[Method], comparisons: Sequence[Comparison]) -> list[Figure]:
+def figures_of(methods: Sequence[Method], comparisons: Sequence[Comparison]) -> list[ReportFigure]:
     """Every figure that there are data for."""
     alt = load_altair()
     drawn = [

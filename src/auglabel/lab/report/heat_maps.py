@@ -11,7 +11,7 @@ from auglabel.lab.pictures.contact_sheet import WEAKEST_RED
 from auglabel.lab.report.comparisons import METRICS, Comparison
 from auglabel.lab.report.figure import (
     Control,
-    Figure,
+    ReportFigure,
     as_vega,
     control_of,
     metric_control,
@@ -25,7 +25,9 @@ from auglabel.lab.report.methods import Method
 MOST_POINTS = 12_000  # of the learned labels: more would make the page heavy, so epochs are thinned
 
 
-def corruptions(alt: Any, methods: Sequence[Method], comparisons: Sequence[Comparison]) -> Figure | None:
+def corruptions(
+    alt: Any, methods: Sequence[Method], comparisons: Sequence[Comparison]
+) -> ReportFigure | None:
     """Every corruption at every severity."""
     records = [record for comparison in comparisons for record in _cells(comparison)]
     if not records:
@@ -45,7 +47,7 @@ def corruptions(alt: Any, methods: Sequence[Method], comparisons: Sequence[Compa
         for title in titles_in(methods, records, 1)
     ]
     note = "Mean over seeds. The colours of a metric mean the same in every panel."
-    return Figure("corruptions", "By corruption and severity", note, columns, records, panels, controls)
+    return ReportFigure("corruptions", "By corruption and severity", note, columns, records, panels, controls)
 
 
 def _cells(comparison: Comparison) -> Iterator[list[object]]:
@@ -57,7 +59,7 @@ def _cells(comparison: Comparison) -> Iterator[list[object]]:
                 yield [*words, round(mean, 5), metric.shown(mean, fewer=1)]
 
 
-def labels(alt: Any, methods: Sequence[Method]) -> Figure | None:
+def labels(alt: Any, methods: Sequence[Method]) -> ReportFigure | None:
     """The label confidence of every bucket, with a slider over epochs."""
     learning = [method for method in methods if _same_levels(method)]
     if not learning:
@@ -80,7 +82,7 @@ def labels(alt: Any, methods: Sequence[Method]) -> Figure | None:
         "How confident the label of an augmented image became, in %, per kind and level of its distance; "
         "mean over seeds."
     )
-    return Figure("labels", "Learned labels", note, columns, records, panels, [slider])
+    return ReportFigure("labels", "Learned labels", note, columns, records, panels, [slider])
 
 
 def _same_levels(method: Method) -> bool:

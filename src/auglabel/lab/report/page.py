@@ -16,7 +16,7 @@ from auglabel import __version__
 from auglabel.lab.paper.charts import load_altair
 from auglabel.lab.paper.page import Block
 from auglabel.lab.report.comparisons import METRICS, Comparison, Place, comparisons_of
-from auglabel.lab.report.figure import Figure
+from auglabel.lab.report.figure import ReportFigure
 from auglabel.lab.report.figures import figures_of
 from auglabel.lab.report.methods import Method, TrainedRun, by_data, methods_of
 from auglabel.lab.report.paper_values import paper_value
@@ -38,14 +38,14 @@ class Picture:
 
 
 @dataclass(frozen=True)
-class Part:
+class Section:
     """The part of the page on one data set."""
 
     name: str
     checksum: str
     methods: Sequence[Method]
     comparisons: Sequence[Comparison]
-    figures: Sequence[Figure]
+    figures: Sequence[ReportFigure]
     pictures: Sequence[Picture]
 
     @property
@@ -118,7 +118,7 @@ class Part:
         return Block("", ["labels", *heads], body)
 
 
-def parts_of(runs: Sequence[TrainedRun], pictures: Sequence[tuple[str, Picture]] = ()) -> list[Part]:
+def parts_of(runs: Sequence[TrainedRun], pictures: Sequence[tuple[str, Picture]] = ()) -> list[Section]:
     """One part for each data set; `pictures` come with the name of their run."""
     parts = []
     for group in by_data(runs):
@@ -126,11 +126,11 @@ def parts_of(runs: Sequence[TrainedRun], pictures: Sequence[tuple[str, Picture]]
         comparisons = comparisons_of(methods)
         shown = [picture for name, picture in pictures if name in names]
         figures = figures_of(methods, comparisons)
-        parts.append(Part(data.name, data.checksum, methods, comparisons, figures, shown))
+        parts.append(Section(data.name, data.checksum, methods, comparisons, figures, shown))
     return parts
 
 
-def render(title: str, parts: Sequence[Part], notes: Sequence[str]) -> str:
+def render(title: str, parts: Sequence[Section], notes: Sequence[str]) -> str:
     """The page as HTML."""
     load_altair()
     import jinja2
@@ -151,7 +151,7 @@ def render(title: str, parts: Sequence[Part], notes: Sequence[str]) -> str:
     )
 
 
-def _as_data(figure: Figure) -> dict[str, Any]:
+def _as_data(figure: ReportFigure) -> dict[str, Any]:
     return {
         "name": figure.name,
         "columns": figure.columns,

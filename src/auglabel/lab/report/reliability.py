@@ -7,12 +7,23 @@ from typing import Any
 
 from auglabel.lab.paper.charts import COLOURS
 from auglabel.lab.report.comparisons import Comparison, Place
-from auglabel.lab.report.figure import PANEL, Control, Figure, as_vega, control_of, new_chart, only, titles_in
+from auglabel.lab.report.figure import (
+    PANEL,
+    Control,
+    ReportFigure,
+    as_vega,
+    control_of,
+    new_chart,
+    only,
+    titles_in,
+)
 from auglabel.lab.report.methods import Method
 from auglabel.lab.runs.evaluations import BinSums
 
 
-def reliability(alt: Any, methods: Sequence[Method], comparisons: Sequence[Comparison]) -> Figure | None:
+def reliability(
+    alt: Any, methods: Sequence[Method], comparisons: Sequence[Comparison]
+) -> ReportFigure | None:
     """Accuracy against confidence, bin by bin, over all seeds."""
     records = [
         bar
@@ -32,7 +43,7 @@ def reliability(alt: Any, methods: Sequence[Method], comparisons: Sequence[Compa
         "Bars: accuracy of the predictions in each bin of confidence; the stronger the colour, the more of "
         "them. Red: from there to their mean confidence. A red line under the diagonal is over-confidence."
     )
-    return Figure("reliability", "Reliability diagrams", note, columns, records, panels, [shown])
+    return ReportFigure("reliability", "Reliability diagrams", note, columns, records, panels, [shown])
 
 
 def _worth_drawing(comparison: Comparison) -> list[Place]:

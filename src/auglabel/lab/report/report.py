@@ -17,7 +17,7 @@ from auglabel.lab.recipe.options import pairs
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.recipe.recipe import ELSEWHERE
 from auglabel.lab.report.methods import TrainedRun, by_data, methods_of, read_run
-from auglabel.lab.report.page import Part, Picture, parts_of, picture_of, render
+from auglabel.lab.report.page import Picture, Section, parts_of, picture_of, render
 from auglabel.lab.runs.run import Run
 from auglabel.util.atomic_write import write_bytes, write_text
 
@@ -96,7 +96,7 @@ def write_report(
     return out
 
 
-def _write_figures(part: Part, folder: Path) -> None:
+def _write_figures(part: Section, folder: Path) -> None:
     """Write NAME.pdf of every figure, table.tex and cost.tex."""
     import vl_convert
 

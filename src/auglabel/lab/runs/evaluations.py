@@ -77,7 +77,7 @@ class MeasuredRow:
 
 
 @dataclass(frozen=True)
-class CorruptedImages:
+class CorruptionFacts:
     """Which corrupted images were measured on, and who made them."""
 
     origin: str
@@ -95,7 +95,7 @@ class MeasuredRun:
     temperatures: Mapping[str, float]
     notes: Sequence[str]
     attack: Mapping[str, Any] | None  # its options
-    corruptions: CorruptedImages | None
+    corruptions: CorruptionFacts | None
     rows: Sequence[MeasuredRow]
     means: Sequence[MeasuredRow]  # of each corruption over its severities, and last of all pairs
 
@@ -133,7 +133,7 @@ class MeasuredRun:
             found.get("temperatures") or ({} if temperature is None else {only: temperature}),
             found["notes"],
             found.get("attack"),
-            about and CorruptedImages(about["from"], about["names"], about["severities"]),
+            about and CorruptionFacts(about["from"], about["names"], about["severities"]),
             rows,
             means,
         )
