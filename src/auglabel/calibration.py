@@ -25,6 +25,7 @@ from auglabel.util.checks import (
     require_tensor,
     require_whole,
 )
+from auglabel.util.ranks import distributed
 
 COUNT, CONFIDENCE, CORRECT, NLL, BRIER = range(5)
 
@@ -118,13 +119,13 @@ class Calibration:
         return total
 
     def __radd__(self, other: object) -> Calibration:
-        """So that `sum` adds up a list of them."""
+        """Lets `sum` add up a list of them: 0 + first."""
         return copy.deepcopy(self) if other == 0 else NotImplemented
 
     def summed_over_ranks(self) -> Calibration:
-        """The sum over all processes, the same on each; a copy where there is only one."""
+        """A copy that holds the sum over all processes; of one process, its own."""
         total = copy.deepcopy(self)
-        if dist.is_available() and dist.is_initialized():
+        if distributed():
             device = {"nccl": "cuda", "xccl": "xpu", "hccl": "hpu"}.get(dist.get_backend(), "cpu")
             sums = total.sums.to(device)
             dist.all_reduce(sums)
@@ -193,7 +194,7 @@ class Calibration:
 
 
 def require_seen(what: str, seen: object, buckets: int) -> None:
-    """A `BucketCalibration` of this many buckets whose count, confidence and accuracy are numbers."""
+    """Check that `seen` is a `BucketCalibration` with this many buckets and finite sums."""
     if not isinstance(seen, BucketCalibration):
         raise UserTypeError(f"{what} takes a Calibration, got {kind_of(seen)}.")
     if (groups := seen.sums.shape[1]) != buckets:
@@ -206,7 +207,7 @@ def require_seen(what: str, seen: object, buckets: int) -> None:
 
 
 def require_probs(probs: Tensor, labels: Tensor) -> Tensor:
-    """`probs` (B, K) in at least float32, once rows are known to be distributions and labels to fit."""
+    """Check that rows of `probs` (B, K) are distributions and labels fit; returns at least float32."""
     _require_scores("probs", probs, labels)
     if len(probs) == 0:
         return probs.float()
@@ -230,7 +231,7 @@ def require_probs(probs: Tensor, labels: Tensor) -> Tensor:
 
 
 def require_logits(logits: Tensor, labels: Tensor) -> Tensor:
-    """`logits` (B, K) in at least float32, once they are known to be logits and finite, and labels to fit."""
+    """Check that `logits` (B, K) are finite logits and labels fit; returns them in at least float32."""
     _require_scores("logits", logits, labels)
     exact = logits.to(torch.promote_types(logits.dtype, torch.float32))
     if len(logits) == 0:

@@ -33,7 +33,7 @@ class LabelPolicy(nn.Module):
         raise UserTypeError(f"{type(self).__name__} does not learn; update is for adaptive policies.")
 
     def forward(self, view: View) -> Tensor:
-        """Targets (B, K); every row sums to 1."""
+        """Soft targets (B, K) of a view; every row sums to 1."""
         require_range("view.labels", view.labels, self.num_classes, "classes")
         sure = self.confidence(view)
         if view.partner is None or view.share is None:
@@ -43,7 +43,7 @@ class LabelPolicy(nn.Module):
 
 
 class OneHot(LabelPolicy):
-    """The label as it is, however distorted the image."""
+    """Confidence 1 at every distance."""
 
     def confidence(self, view: View) -> Tensor:
         return torch.ones_like(view.strength)
@@ -79,7 +79,7 @@ class CCAT(LabelPolicy):
 
 
 class MixupLabels(LabelPolicy):
-    """Each class as sure as its part of the picture; one-hot where nothing was mixed in."""
+    """Each class has the share of its image in the mix; one-hot where nothing was mixed in."""
 
     def confidence(self, view: View) -> Tensor:
         return torch.ones_like(view.strength) if view.share is None else 1 - view.share

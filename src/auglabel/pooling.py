@@ -110,13 +110,13 @@ class Pool(nn.Module):
         return self.sums + torch.cat(near, dim=1)
 
     def get_extra_state(self) -> Tensor:
-        """The kinds of the grid with their levels, as text in bytes: what the sums and the labels are for."""
+        """The grid's kinds and levels as text in bytes, so that a state says which grid it belongs to."""
         kinds = zip(self.grid.kinds, self.grid.levels, strict=True)
         words = ", ".join(f"{kind} {levels}" for kind, levels in kinds)
         return torch.frombuffer(bytearray(words.encode()), dtype=torch.uint8)
 
     def set_extra_state(self, state: Tensor) -> None:
-        """Refuse the state of another grid, even of one with as many buckets."""
+        """Raise an error if the state belongs to another grid, even one with as many buckets."""
         theirs, ours = (bytes(text.cpu().tolist()).decode() for text in (state, self.get_extra_state()))
         if theirs != ours:
             raise UserError(
@@ -130,12 +130,12 @@ class Pool(nn.Module):
         super()._load_from_state_dict(state_dict, prefix, *rest)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        """Sums stay as they are and where they are, whatever `.to()` or `.half()` is asked of."""
+        """Keep the sums in float64 on the CPU under `.to()`, `.half()` and the like."""
         return self
 
 
 def _spread(lent: Tensor) -> Tensor:
-    """What each level gets of the weaker and of the stronger ones, out of what each lends (3, levels)."""
+    """Sums that each level borrows from weaker and stronger levels of its kind; `lent` is (3, levels)."""
     weaker, stronger = torch.zeros_like(lent), torch.zeros_like(lent)
     for level in range(1, lent.shape[1]):
         weaker[:, level] = (weaker[:, level - 1] + lent[:, level - 1]) / 2
@@ -144,18 +144,18 @@ def _spread(lent: Tensor) -> Tensor:
 
 
 def _between(floor: Tensor, table: Tensor) -> Tensor:
-    """Which labels can go either way from here; a table is float32."""
+    """Which labels are strictly between their floor and 1, up to float32 error of the table."""
     return (table < 1) & (table > floor + 1e-6)
 
 
 def _standard_error(count: Tensor, correct: Tensor) -> Tensor:
-    """Of an accuracy or a gap that `count` images show; infinite without any."""
+    """Standard error of an accuracy or gap measured on `count` images; infinite for none."""
     share = (correct + 1) / (count + 2)
     return (share * (1 - share) / count).sqrt()
 
 
 def _towards(own: Tensor, pooled: Tensor, most: Tensor) -> Tensor:
-    """`own`, moved towards `pooled` by at most `most`; 0 where nothing was seen, not by neighbours either.
+    """`own` moved towards `pooled` by at most `most`; 0 where bucket and neighbours saw no image.
 
     So neighbours take away noise, but not what a bucket's own images have shown: with many of these `most`
     vanishes, and labels go where each bucket's own gap sends them.

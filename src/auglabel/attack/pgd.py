@@ -185,7 +185,7 @@ def margin(logits: Tensor, labels: Tensor) -> Tensor:
 def require_attackable(
     model: nn.Module, images: Tensor, labels: Tensor, loss: str, *, check_range: bool = True
 ) -> Tensor:
-    """The images, without gradients, once model, images, labels and loss are known to fit an attack.
+    """Check the arguments of an attack; returns the images, detached.
 
     That takes a module, floating point images in [0, 1], hard or soft labels, and a loss for such labels.
     """
@@ -218,7 +218,7 @@ def require_attackable(
 
 
 def require_logits(logits: Tensor, labels: Tensor) -> None:
-    """A row of two or more logits for each label, and a class or a probability for each column."""
+    """Check for logits (B, K), K >= 2, that fit hard or soft labels."""
     require_tensor("The model's output", logits)
     if logits.dim() != 2 or len(logits) != len(labels) or logits.shape[1] < 2:
         raise UserError(
@@ -236,7 +236,7 @@ def require_logits(logits: Tensor, labels: Tensor) -> None:
 
 
 def _per_image(what: str, value: float | Tensor, images: Tensor, *, above_zero: bool = False) -> Tensor:
-    """A number, or one for each image, as (B, 1, 1, 1); finite and at least, or above, zero."""
+    """A number, or one per image, as (B, 1, 1, 1), checked to be finite and at least (or above) zero."""
     if not isinstance(value, Tensor):
         require_number(what, value, 0)
         if above_zero and value == 0:

@@ -77,7 +77,7 @@ class Augmentation:
         return replace(view, images=view.images.to(dtype) / scale)
 
     def _checked(self, images: Tensor, measuring: bool) -> Tensor:
-        """`images`, once they are known to be what this augmentation moves.
+        """Check the images; returns those to move.
 
         Looking at pixel values makes an accelerator wait. There, only the first training batch is looked at,
         and later ones are cut to [0, 1]. Batches on the CPU are all looked at, and so are those to measure,

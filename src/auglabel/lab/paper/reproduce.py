@@ -14,8 +14,8 @@ from auglabel.lab.paper.plan import Cost, costs_of, unit, write_plan
 from auglabel.lab.paper.rows import Row, Scale
 from auglabel.lab.paper.study import MOST_SEEDS, NAMES, Study, in_order
 from auglabel.lab.runs.files import locked
+from auglabel.lab.sweep.executor import Executor, run_all
 from auglabel.lab.sweep.job import Job, Results
-from auglabel.lab.sweep.sweep import Crew, run_all
 from auglabel.util.checks import entry, require_whole
 
 
@@ -50,7 +50,7 @@ class Reproduce:
         return Study(self.scale, results, {k: v for k, v in roots.items() if v is not None}, self.seeds)
 
 
-def reproduce(name: str, how: Reproduce, crew: Crew, console: Console) -> int:
+def reproduce(name: str, how: Reproduce, executor: Executor, console: Console) -> int:
     """Run what is not there yet, then write the table or figure, or all of them; the exit code."""
     names = list(NAMES) if name == "all" else [_known(name)]
     study = how.study()
@@ -60,18 +60,18 @@ def reproduce(name: str, how: Reproduce, crew: Crew, console: Console) -> int:
         if not (how.plan and how.scale == "paper"):  # whose cost is in its recipes
             study.require_data(rows)
         if how.plan:
-            costs = _show_plan(study, rows, crew, console)
+            costs = _show_plan(study, rows, executor, console)
             if name == "all" and how.scale == "cpu":
                 _write_plan(study, rows, costs, Path(how.out) / "plan.yaml", console)
             return 0
-        crew.require()
+        executor.require()
         study.results.runs.mkdir(parents=True, exist_ok=True)
         with locked(study.results.runs, f"another process is at work in {study.results.runs}."):
             tuning = [(row, job) for row in rows for job in study.tuning(row).values()]
-            failed = _run(study, "to choose rho and alpha", in_order(tuning), crew, console)
+            failed = _run(study, "to choose rho and alpha", in_order(tuning), executor, console)
             study = replace(study, failed=frozenset(line.partition(": ")[0] for line in failed))
             reported = [(row, job) for row in rows for job in study.jobs(row)]
-            failed += _run(study, "to report", in_order(reported), crew, console)
+            failed += _run(study, "to report", in_order(reported), executor, console)
     from auglabel.lab.paper.assemble import assemble
 
     assemble(names, study, Path(how.out) / how.scale, console)
@@ -87,7 +87,7 @@ def _known(name: str) -> str:
     return name
 
 
-def _run(study: Study, why: str, jobs: Sequence[Job], crew: Crew, console: Console) -> list[str]:
+def _run(study: Study, why: str, jobs: Sequence[Job], executor: Executor, console: Console) -> list[str]:
     study.require_same_images(jobs)
     there = sum(study.results.read(job) is not None for job in jobs)
     if jobs:
@@ -96,10 +96,10 @@ def _run(study: Study, why: str, jobs: Sequence[Job], crew: Crew, console: Conso
         for other in study.results.others(job):
             line = f"{other} is of another version of this recipe, and is left alone."
             console.print(line, markup=False, soft_wrap=True)
-    return run_all(jobs, study.results, crew, console)
+    return run_all(jobs, study.results, executor, console)
 
 
-def _show_plan(study: Study, rows: Sequence[Row], crew: Crew, console: Console) -> dict[str, Cost]:
+def _show_plan(study: Study, rows: Sequence[Row], executor: Executor, console: Console) -> dict[str, Cost]:
     """Print what each row takes, and all together."""
     if not rows:
         console.print("No run is needed.")
@@ -118,8 +118,8 @@ def _show_plan(study: Study, rows: Sequence[Row], crew: Crew, console: Console) 
     runs, there, hours = (sum(column) for column in zip(*costs.values(), strict=True))
     left = sum(hours * (1 - there / runs) for runs, there, hours in costs.values() if runs)
     words = f"{runs} runs, {there} of them there; {hours:.1f} {cost}, about {left:.1f} of them left"
-    if study.scale == "cpu" and crew.strength is not None:
-        words += f": {left / crew.strength:.1f} hours with {crew.strength} workers"
+    if study.scale == "cpu" and executor.capacity is not None:
+        words += f": {left / executor.capacity:.1f} hours with {executor.capacity} workers"
     console.print(f"{words}.", markup=False, soft_wrap=True)
     return costs
 

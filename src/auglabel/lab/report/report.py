@@ -14,7 +14,7 @@ from auglabel.lab.paper.charts import load_altair
 from auglabel.lab.pictures.show import sheet_of
 from auglabel.lab.recipe.build import data_for
 from auglabel.lab.recipe.options import pairs
-from auglabel.lab.recipe.read import read_recipe
+from auglabel.lab.recipe.read import NAMED, read_recipe
 from auglabel.lab.recipe.recipe import ELSEWHERE
 from auglabel.lab.report.methods import TrainedRun, by_data, methods_of, read_run
 from auglabel.lab.report.page import Picture, Section, parts_of, picture_of, render
@@ -47,10 +47,10 @@ class ReportOptions:
 def report(names: Sequence[str], options: ReportOptions, words: Sequence[str], console: Console) -> Path:
     """Write the page of these runs; `words` may say where their data are now."""
     load_altair()
-    if others := [key for key, _ in pairs(words) if key not in ELSEWHERE]:
+    if others := [key for key, _ in pairs(words) if key not in (*ELSEWHERE, *NAMED)]:
         raise UserError(
             f'a report has no option "{others[0]}": beside its own it takes --data.root or --data.path, '
-            "for images that lie elsewhere now."
+            "for images that lie elsewhere now, and names of your own parts: --augment module:function."
         )
     runs, notes = [], []
     for name in dict.fromkeys(str(Path(name)) for name in names):

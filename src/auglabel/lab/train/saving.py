@@ -1,4 +1,4 @@
-"""A trainer as a checkpoint, and back: everything that decides what comes next."""
+"""Save a trainer as a checkpoint and restore it: everything that decides the next steps."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from auglabel.lab.train.trainer import Trainer
 
 
 def checkpoint_of(trainer: Trainer) -> Checkpoint:
-    """The trainer as it is; all ranks must call this, and none is changed."""
+    """The trainer's state as a checkpoint; all ranks must call this."""
     trainer.look()
     tensors = {f"model.{name}": value for name, value in trainer.plain.state_dict().items()}
     if trainer.average is not None:
@@ -38,7 +38,7 @@ def checkpoint_of(trainer: Trainer) -> Checkpoint:
 
 
 def restore(trainer: Trainer, checkpoint: Checkpoint, where: str) -> None:
-    """Make `trainer` what it was when `checkpoint`, out of the file `where`, was made."""
+    """Restore the state of `trainer` from `checkpoint`; `where` is its file, for error messages."""
     tensors, facts = checkpoint.tensors, _facts(checkpoint, trainer, where)
     if "pool._extra_state" not in tensors:
         raise UserError(f"{where}: the last checkpoint is of another version: it names no distances.")

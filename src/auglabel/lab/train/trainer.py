@@ -22,7 +22,7 @@ from auglabel.data.source import DataSet
 from auglabel.data.split import Parts
 from auglabel.errors import UserError
 from auglabel.lab.recipe.build import highest_rate, model_for, optimizer_for
-from auglabel.lab.recipe.catalogue import AUGMENTATIONS, LOSSES, labels_for
+from auglabel.lab.recipe.catalogue import augmentation_for, labels_for, loss_function
 from auglabel.lab.recipe.recipe import Recipe
 from auglabel.lab.recipe.schedules import SCHEDULES
 from auglabel.lab.recipe.seeding import generator_for, seed_for
@@ -56,6 +56,7 @@ class Trainer:
         self.device = self.accelerator.device
         self.state = TrainingState()
         self.prepare = Clean(**recipe.prepare)
+        self.loss = loss_function(recipe.training.loss)
         self.learned = learned_for(recipe, len(data.classes)).to(self.device)
         if self.learned.policy.adaptive and len(parts.validation) == 0:
             raise UserError(
@@ -75,7 +76,7 @@ class Trainer:
 
     @property
     def step(self) -> int:
-        """Steps finished."""
+        """Number of steps finished."""
         return self.state.epoch * self.per_epoch + self.state.batch
 
     @property
@@ -120,7 +121,7 @@ class Trainer:
         for group in self.optimizer.param_groups:
             group["lr"] = self._rate(self.step)
         with self.accelerator.autocast():
-            loss = LOSSES[self.recipe.training.loss](self.model, images, view, self.learned.policy, augmented)
+            loss = self.loss(self.model, images, view, self.learned.policy, augmented)
         weight = len(images) * self.world / whole  # ranks are averaged; a larger share counts for more
         self.optimizer.zero_grad()
         self.accelerator.backward(loss * weight if self.world > 1 else loss)
@@ -171,7 +172,7 @@ class Trainer:
 
     @torch.no_grad()
     def end_epoch(self) -> Epoch:
-        """Update the labels and measure the validation images; what there is to say of the epoch."""
+        """Update the labels and measure the validation images; returns the epoch's record."""
         start = time.perf_counter()
         self.look()
         self.state.training += time.perf_counter() - start
@@ -236,7 +237,7 @@ class Trainer:
         return list(self.accelerator.reduce(total, "sum").tolist())
 
     def statistics(self) -> dict[str, Tensor]:
-        """What each rank keeps for itself during an epoch: running statistics, of the average too."""
+        """Running statistics, also of the averaged network, which differ between ranks during an epoch."""
         modules = {"model": self.plain} | ({} if self.average is None else {"average": self.average})
         return {
             f"{part}.{name}": buffer
@@ -254,8 +255,8 @@ class Trainer:
 
 
 def learned_for(recipe: Recipe, num_classes: int) -> AugmentAndLabel:
-    """The augmentation of a recipe with its label policy and the way it learns."""
-    augment = AUGMENTATIONS[recipe.augment.name](**recipe.augment.options)
+    """The recipe's augmentation and label policy as one module."""
+    augment = augmentation_for(recipe.augment.name, **recipe.augment.options)
     policy = labels_for(recipe.labels.name, num_classes, augment.grid, **recipe.labels.options)
     how = recipe.calibrate
     return AugmentAndLabel(
