@@ -32,7 +32,7 @@ from auglabel.lab.evaluate import corrupted
 from auglabel.lab.paper.study import Study
 from auglabel.lab.recipe import build
 from auglabel.lab.recipe.read import read_recipe
-from auglabel.lab.report import reported
+from auglabel.lab.report import report as reported
 from auglabel.lab.runs.run import Run
 from auglabel.models.small import SmallNet
 
@@ -228,7 +228,7 @@ def stop_at_work(patch):
     patch.setattr(train_command, "launch", lambda command, processes, port: 0)
     patch.setattr(corrupted, "corrupted", stop)
     patch.setattr(inspect, "inspect_run", stop)
-    patch.setattr(reported, "read_subject", stop)
+    patch.setattr(reported, "read_run", stop)
     patch.setattr(demo, "sweep_of", stop)
     patch.setattr(doctor, "gather", stop)
     patch.setattr(sweep, "_tell", stop)

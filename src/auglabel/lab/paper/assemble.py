@@ -24,7 +24,7 @@ from auglabel.lab.paper.schematic import schematic
 from auglabel.lab.paper.study import Study
 from auglabel.lab.paper.tables import POOLED, choices, table
 from auglabel.lab.paper.verdicts import LEVEL, Part, Verdict, claims, judge
-from auglabel.lab.pictures.preview import contact_sheet
+from auglabel.lab.pictures.contact_sheet import contact_sheet
 from auglabel.util.atomic_write import write_atomically, write_text
 from auglabel.util.checksummed_json import write_checksummed
 
