@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from auglabel.lab.paper.rows import CPU
+from auglabel.lab.paper.rows_cpu import CPU
 from auglabel.lab.paper.verdicts import claims, judge
 
 # How well each method does there, from what the paper says in words; lower is better for the first.
@@ -80,14 +80,14 @@ def values(sign):
 
 @pytest.mark.parametrize("family", ["paper", "ours", "later"])
 def test_every_claim_holds_where_the_paper_is_right(family):
-    for verdict in judge(claims()[family], values(1)):
+    for verdict in judge(claims("cpu")[family], values(1)):
         assert verdict.verdict in ("held", "not testable"), (verdict.claim, [p.mean for p in verdict.parts])
 
 
 @pytest.mark.parametrize("family", ["paper", "ours", "later"])
 def test_no_claim_holds_where_all_is_turned_around(family):
     near_zero = "near zero"  # is still so
-    for verdict in judge(claims()[family], values(-1)):
+    for verdict in judge(claims("cpu")[family], values(-1)):
         assert verdict.verdict in ("reversed", "not testable") or near_zero in verdict.claim, verdict.claim
 
 
@@ -95,7 +95,7 @@ def test_every_row_of_the_claims_is_one_that_is_run():
     rows = {row.name for some in CPU.values() for row in some}
     asked = {
         cell.split(" ")[0]
-        for family in claims().values()
+        for family in claims("cpu").values()
         for claim in family
         for part in claim.get("parts", [])
         for cell in (*part.get("plus", []), *part.get("minus", []))

@@ -14,7 +14,7 @@ from auglabel.lab.paper import rows
 from auglabel.lab.paper.assemble import assemble
 from auglabel.lab.paper.page import Record
 from auglabel.lab.paper.published import published
-from auglabel.lab.paper.rows import FIRST_SEED, TUNING_SEED, Row
+from auglabel.lab.paper.row import FIRST_SEED, Row
 from auglabel.lab.paper.study import NAMES, Study, in_order
 from auglabel.lab.paper.tables import table
 from auglabel.lab.sweep.job import Results
@@ -75,20 +75,20 @@ def test_a_plan_says_what_it_would_cost_and_runs_nothing(two_rows, tmp_path, mon
 def test_the_value_of_lowest_validation_nll_is_chosen_and_its_seed_never_reported(two_rows, study):
     _, tuned = study.rows(["table2"])
     assert study.jobs(tuned) == []  # nothing is chosen yet
-    for (value, job), nll in zip(study.tuning(tuned).items(), (1.5, 1.25), strict=True):
-        assert (job.recipe.training.seed, job.measured) == (TUNING_SEED, ())
+    for (value, (job,)), nll in zip(study.tuning(tuned).items(), (1.5, 1.25), strict=True):
+        assert (job.recipe.training.seed, job.measured) == (100, ())
         assert job.recipe.labels.options["rho"] == value
         make_result(study, job, nll=nll)
     assert study.chosen(tuned) == 0.2
     seeds = [job.recipe.training.seed for job in study.jobs(tuned)]
     assert seeds == [FIRST_SEED, FIRST_SEED + 1]
-    assert TUNING_SEED not in seeds
+    assert not {100, 101} & set(seeds)
     assert {job.recipe.labels.options["rho"] for job in study.jobs(tuned)} == {0.2}
 
 
 def test_methods_share_split_weights_and_order_by_seed(two_rows, study):
     plain, tuned = study.rows(["table2"])
-    for job in study.tuning(tuned).values():
+    for (job,) in study.tuning(tuned).values():
         make_result(study, job)
     for one, other in zip(study.jobs(plain), study.jobs(tuned), strict=True):
         differ = one.recipe.differences(other.recipe)
@@ -110,7 +110,7 @@ def test_results_of_another_version_are_kept_apart_and_named(two_rows, tmp_path,
 def test_rows_of_the_paper_come_first_and_whole_seeds_at_a_time(study):
     both = study.rows(["table5", "ablations"])
     for row in both:
-        for job in study.tuning(row).values():
+        for (job,) in study.tuning(row).values():
             make_result(study, job)
     ordered = in_order([(row, job) for row in both for job in study.jobs(row)])
     extra = {row.name for row in both if row.extra}
@@ -122,7 +122,7 @@ def test_every_name_is_assembled_from_what_is_there_and_says_what_is_not(study, 
     """One seed of everything but the adversarial rows."""
     every = [row for row in study.rows(NAMES) if not row.method.startswith(("at", "ccat", "vanilla_at"))]
     for row in every:
-        for job in study.tuning(row).values():
+        for (job,) in study.tuning(row).values():
             make_result(study, job)
     for row in every:
         make_result(study, study.jobs(row)[0])
@@ -243,7 +243,7 @@ def test_a_plan_once_written_stays(two_rows, tmp_path, monkeypatch, capsys):
 
 def test_a_value_whose_run_failed_is_not_chosen_and_does_not_block(two_rows, study):
     _, tuned = study.rows(["table2"])
-    first, second = study.tuning(tuned).values()
+    (first,), (second,) = study.tuning(tuned).values()
     make_result(study, second, nll=2.0)
     assert study.chosen(tuned) is None
     assert replace(study, failed=frozenset({first.stem})).chosen(tuned) == 0.2

@@ -204,8 +204,7 @@ def reproduce(words: list[str]) -> int:
         raise ValueError(f"which table or figure? auglabel reproduce NAME, of {', '.join(NAMES)}, or all.")
     how, rest = flags(Reproduce, rest)
     crew, rest = flags(Crew, rest)
-    _nothing_left(rest)
-    return reproduce_name(name, how, crew, Console(highlight=False, emoji=False))
+    return reproduce_name(name, how, crew, Console(highlight=False, emoji=False), rest)
 
 
 def sweep(words: list[str]) -> None:

@@ -15,14 +15,15 @@ from rich.console import Console
 from auglabel.augment.augmix import AugMix
 from auglabel.data.embedded import embedded
 from auglabel.lab.paper.charts import write_chart, write_svg
+from auglabel.lab.paper.choices import choices
 from auglabel.lab.paper.figures import figure
 from auglabel.lab.paper.page import Block, Page
 from auglabel.lab.paper.published import published
 from auglabel.lab.paper.readings import reading
-from auglabel.lab.paper.rows import CPU
+from auglabel.lab.paper.rows import MADE
 from auglabel.lab.paper.schematic import schematic
 from auglabel.lab.paper.study import Study
-from auglabel.lab.paper.tables import POOLED, choices, table
+from auglabel.lab.paper.tables import POOLED, table
 from auglabel.lab.paper.verdicts import LEVEL, Part, Verdict, claims, judge
 from auglabel.lab.pictures.preview import contact_sheet
 from auglabel.sealed import write_sealed
@@ -33,6 +34,7 @@ FAMILIES = {
     "ours": "What an expert asks beyond it",
     "later": "Added when runs were under way, not in the plan",
 }
+SIZES = {"cpu": "CPU size", "fast": "the scale `fast`"}
 SHOWN = 64  # images to choose the pictures of Figure 1 from
 
 
@@ -44,7 +46,7 @@ def assemble(names: Sequence[str], study: Study, folder: Path, console: Console)
         drawn = _draw(page, study, folder)
         page.write(folder, drawn)
         console.print(page.markdown(chart=False), markup=False, soft_wrap=True)
-    if study.scale == "cpu" and len(names) > 1:
+    if study.scale in MADE and len(names) > 1:
         choices(study).write(folder, chart=False)
         write_verdicts(study, folder, console)
     console.print(f"wrote {', '.join(names)} into {folder}", markup=False, soft_wrap=True)
@@ -79,12 +81,12 @@ def _draw_views(page: Page, folder: Path) -> None:
 
 def write_verdicts(study: Study, folder: Path, console: Console) -> None:
     """verdicts.md, .tex, .csv and .json: every claim, its intervals and what became of it."""
-    rows = {row.name: row for some in CPU.values() for row in some}
+    rows = {row.name: row for some in MADE[study.scale].values() for row in some}
     found = {name: study.found(row) for name, row in rows.items()}
     values = _values(found)
-    judged = {family: judge(some, values) for family, some in claims().items()}
+    judged = {family: judge(some, values) for family, some in claims(study.scale).items()}
     blocks = [_block(FAMILIES[family], some) for family, some in judged.items()]
-    title = "what became of each claim at CPU size"
+    title = f"what became of each claim at {SIZES[study.scale]}"
     notes = [
         "Each part is a difference by seed in percent points (NLL in nats), its mean and 95 % t interval; "
         "p is the claim's, and then after Holm's correction over the claims of its table that can be "

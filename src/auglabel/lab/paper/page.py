@@ -24,7 +24,10 @@ NAMES = {
     "cnll": "cNLL",
     "brier": "Brier",
     "cbrier": "cBrier",
+    "aurc": "AURC",
+    "caurc": "cAURC",
     "adversarial_accuracy": "adversarial accuracy",
+    "label_mean": "mean label",
     "delta": "Delta",
 }
 NOT_RUN = "not run"
@@ -60,7 +63,7 @@ class Record:
 
     @property
     def percent(self) -> bool:
-        return not self.metric.startswith(("nll", "cnll", "brier", "cbrier"))
+        return not self.metric.startswith(("nll", "cnll", "brier", "cbrier", "aurc", "caurc"))
 
     def shown(self) -> str:
         """Mean and spread over seeds; the paper's in parentheses."""

@@ -18,6 +18,7 @@ from typing import Any
 
 import yaml
 
+from auglabel.lab.paper.row import Scale
 from auglabel.packaged import packaged
 
 LEVEL = 0.05
@@ -82,9 +83,9 @@ class Verdict:
 
 
 @functools.cache
-def claims() -> dict[str, list[dict[str, Any]]]:
+def claims(scale: Scale) -> dict[str, list[dict[str, Any]]]:
     """By family: the paper's, ours, and those added later than the plan."""
-    text = (packaged("lab/paper") / "claims.yaml").read_text(encoding="utf-8")
+    text = (packaged("lab/paper") / f"claims-{scale}.yaml").read_text(encoding="utf-8")
     found: dict[str, list[dict[str, Any]]] = yaml.safe_load(text)
     return found
 

@@ -25,6 +25,7 @@ from auglabel.lab.recipe.recipe import Recipe
 from auglabel.lab.recipe.yamlfile import sealed_text
 from auglabel.lab.runs.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from auglabel.lab.runs.files import append_line, locked, read_lines
+from auglabel.pooling import RULE
 from auglabel.sealed import read_sealed, sealed_line, unlike, write_sealed
 from auglabel.whole import write_text, write_whole
 
@@ -48,6 +49,7 @@ def versions() -> dict[str, str]:
         "torch": torch.__version__,
         "numpy": np.__version__,
         "python": platform.python_version(),
+        "pooled_rule": RULE,
     }
 
 
