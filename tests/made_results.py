@@ -7,7 +7,9 @@ from collections.abc import Callable
 from auglabel.corrupt import SEVERITIES, SUITES
 from auglabel.lab.paper.study import Study
 from auglabel.lab.recipe.catalogue import AUGMENTATIONS
-from auglabel.lab.sweep.job import FORMAT, KEPT, Job
+from auglabel.lab.sweep.job import Job
+from auglabel.lab.sweep.measurement import Measurement
+from auglabel.lab.sweep.result import COLUMNS, FORMAT, label_spread
 
 Value = Callable[[Job, str, str, int | None], float]  # job, metric, condition, severity
 
@@ -25,33 +27,35 @@ def make_result(study: Study, job: Job, value: Value = some_value, nll: float = 
         kind: [1 - 0.01 * n for n in range(levels)]
         for kind, levels in zip(grid.kinds, grid.levels, strict=True)
     }
+    labels = learned if job.recipe.labels.name.startswith("autolabel") else None
     result = {
         "format": FORMAT,
         "name": job.name,
         "digest": job.digest,
         "recipe": job.plain,
-        "measured": list(job.measured),
+        "measured": [each.as_dict() for each in job.measured],
         "seed": job.recipe.training.seed,
         "seconds": {"training": 50.0, "measuring": 30.0},
         "validation": {"nll": nll, "ece": 0.1},
-        "labels": learned if job.recipe.labels.name.startswith("autolabel") else None,
-        "evaluations": [_evaluation(job, words, value) for words in job.measured],
+        "validation_augmented": {"nll": nll, "ece": 0.1},
+        "temperatures": {"T": 1.5, "TA": 2.0},
+        "labelled_images": 1500,
+        "labels": labels,
+        "label_spread": label_spread(labels),
+        "evaluations": [_evaluation(job, each, value) for each in job.measured],
         "views": _views(job) if job.views is not None else None,
     }
     study.results.file(job).write_text(json.dumps(result))
 
 
-def _evaluation(job: Job, words: str, value: Value) -> dict[str, object]:
-    on = words.split()[0].removeprefix("--on=")
-    cells = [(on, None)]
-    if on == "corrupted":
+def _evaluation(job: Job, measurement: Measurement, value: Value) -> dict[str, object]:
+    cells = [(measurement.on, None)]
+    if measurement.on == "corrupted":
         cells = [(name, severity) for name in SUITES["paper"] for severity in SEVERITIES]
-    names = [*KEPT, *(f"scaled_{name}" for name in KEPT)]
     return {
-        "words": words,
-        "columns": ["on", "severity", "count", *names],
+        "columns": list(COLUMNS),
         "rows": [
-            [name, severity, 1000, *(value(job, m, name, severity) for m in names)]
+            [name, severity, 1000, *(value(job, metric, name, severity) for metric in COLUMNS[3:])]
             for name, severity in cells
         ],
     }

@@ -79,6 +79,7 @@ def write_evaluation(run: Path, evaluation: dict, checksum: str = CHECKSUM, stem
         "attack": None,
         "corruptions": None,
         "notes": [],
+        "temperatures": {"T": 2.0},
     }
     (run / "eval").mkdir(exist_ok=True)
     file = run / "eval" / f"{stem}.json"
@@ -100,7 +101,7 @@ def row(accuracy: float, ece: float, on: str = "clean", severity: int | None = N
         "severity": severity,
         "count": 10,
         "figures": figures(accuracy, ece),
-        "scaled": scaled,
+        "scaled": {"T": scaled},
         "bins": bins,
     }
 
@@ -115,7 +116,7 @@ def corrupted(eces: dict[tuple[str, int], float]) -> dict:
     plain = {name: figure["value"] for name, figure in figures(0.5, mean).items()}
     return {
         "rows": rows,
-        "means": [{"on": "corrupted", "pairs": len(rows), "figures": plain, "scaled": plain}],
+        "means": [{"on": "corrupted", "pairs": len(rows), "figures": plain, "scaled": {"T": plain}}],
         "corruptions": {
             "from": "made here",
             "names": list(dict.fromkeys(name for name, _ in eces)),

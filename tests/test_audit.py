@@ -164,7 +164,7 @@ def test_a_run_is_audited_on_its_validation_images_and_training_takes_the_labels
 def test_the_numbers_are_those_of_the_network(run, tmp_path):
     """One bucket's accuracy, by asking the network about the very views."""
     from auglabel import RandAug
-    from auglabel.lab.evaluate.measured import load_into, run_weights
+    from auglabel.lab.evaluate.network import load_into, run_weights
     from auglabel.lab.recipe.build import data_for, model_for
     from auglabel.lab.recipe.seeding import generator_for
     from auglabel.lab.runs.run import Run
@@ -192,7 +192,7 @@ def test_the_numbers_are_those_of_the_network(run, tmp_path):
 
 
 def test_programs_give_what_the_network_gives(run, tmp_path):
-    from auglabel.lab.evaluate.measured import load_into, run_weights
+    from auglabel.lab.evaluate.network import load_into, run_weights
     from auglabel.lab.recipe.build import data_for, model_for
     from auglabel.lab.runs.run import Run
 

@@ -302,12 +302,12 @@ def test_labels_and_groups_that_do_not_fit_are_refused():
     refused(r"equal length.*probs 1, labels 2", labels=[0, 0])
     refused(r"group must be in 0..2 for 3 groups, got 3", group=[3], groups=3)
     refused(r"equal length.*labels 1, group 2", group=[0, 0])
-    with pytest.raises(TypeError, match="group must be a tensor, but list"):
+    with pytest.raises(TypeError, match="group must be a tensor, got list"):
         Calibration().update(torch.tensor([[0.5, 0.5]]), torch.tensor([0]), [0])
-    with pytest.raises(TypeError, match="probs must be a tensor, but tuple"):
+    with pytest.raises(TypeError, match="probs must be a tensor, got tuple"):
         Calibration().update((torch.zeros(900, 2),), torch.tensor([0]))
-    refused(r"shape \(B, K\) with K >= 2, but a float32 tensor of shape \(1, 1\)", [[1.0]])
-    refused(r"shape \(B, K\) with K >= 2, but a int64 tensor", torch.tensor([[0, 1]]))
+    refused(r"shape \(B, K\) with K >= 2, got a float32 tensor of shape \(1, 1\)", [[1.0]])
+    refused(r"shape \(B, K\) with K >= 2, got a int64 tensor", torch.tensor([[0, 1]]))
 
 
 @pytest.mark.parametrize("option", ["groups", "bins"])

@@ -8,8 +8,9 @@ import torch
 from torch import nn
 
 from auglabel.data.source import InMemory
-from auglabel.lab.evaluate.conditions import Attack, conditions
+from auglabel.lab.evaluate.conditions import conditions
 from auglabel.lab.evaluate.evaluate import evaluate
+from auglabel.lab.evaluate.options import Attack
 
 CORRUPTIONS = """
 import torch
@@ -135,7 +136,7 @@ def test_a_function_that_works_in_place_spoils_nothing():
             "cropped",
             r"mycorruptions:cropped must return images .* \(6, 1, 3, 3\), got a .*\(6, 1, 2, 3\)",
         ),
-        ("bytes_", "must return images in floating point .* but a uint8 tensor"),
+        ("bytes_", "must return images in floating point .* got a uint8 tensor"),
         ("tuple_", "must return images .* got a tuple"),
         ("bright", r"must return pixels in \[0, 1\], got values from 1.*: clamp them"),
         ("lost", "must return pixels .* got nan"),

@@ -353,7 +353,7 @@ def test_copies_of_a_later_version_are_not_taken_for_files_from_elsewhere(tmp_pa
     write(tmp_path, suite="fog")
     (tmp_path / "about.json").write_text('{"format": "auglabel corrupted copies, version 9"}')
     with pytest.raises(
-        ValueError, match=r"or of another version: .*version 1. was expected, but .*version 9"
+        ValueError, match=r"or of another version: .*version 1. was expected, got .*version 9"
     ):
         corrupted(tmp_path)
 

@@ -360,7 +360,7 @@ PICTURE = torch.zeros(2, 3, 16, 16, dtype=torch.uint8)
         (lambda: corrupt(PICTURE, "fog", 6), ValueError, r"severity must be in 1\.\.5, got 6"),
         (lambda: corrupt(PICTURE, "fog", 2.0), TypeError, "severity must be a whole number"),
         (lambda: corrupt(PICTURE[:, :2], "fog", 1), ValueError, "1 or 3 channels"),
-        (lambda: corrupt(PICTURE[..., :15], "fog", 1), ValueError, "at least 16 x 16 pixels, but 15 x 16"),
+        (lambda: corrupt(PICTURE[..., :15], "fog", 1), ValueError, "at least 16 x 16 pixels, got 15 x 16"),
         (lambda: corrupt(PICTURE, "fog", 1, index=[1]), ValueError, "per picture, 2, but"),
         (lambda: corrupt(PICTURE, "fog", 1, index=[0, -1]), ValueError, "got -1"),
         (lambda: corrupt(PICTURE, "fog", 1, index=[0.5, 1.7]), TypeError, "index must hold whole numbers"),

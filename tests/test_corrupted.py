@@ -19,9 +19,10 @@ from auglabel.data.embedded import embedded, load_embedded
 from auglabel.data.folder import folder
 from auglabel.data.source import InMemory, Subset, in_memory
 from auglabel.lab.copies.copies import Copies, write_copies
-from auglabel.lab.evaluate.conditions import Attack, conditions
-from auglabel.lab.evaluate.corrupted import Corruptions, overlaps
+from auglabel.lab.evaluate.conditions import conditions
+from auglabel.lab.evaluate.corrupted import Made, corrupted_images, overlaps
 from auglabel.lab.evaluate.evaluate import evaluate
+from auglabel.lab.evaluate.options import Attack, Corruptions
 from auglabel.lab.runs.run import Run
 from auglabel.models.small import SmallNet
 
@@ -59,7 +60,7 @@ def pictures(count=12, side=16, classes=3):
 
 
 def rows_of(corruptions, *names):
-    return [(each.on, each.severity) for each in conditions(names, Attack(), corruptions)]
+    return [(each.on, each.severity) for each in conditions(names, Attack(), corrupted_images(corruptions))]
 
 
 def test_corrupted_stands_for_a_suite_at_every_severity():
@@ -76,7 +77,9 @@ def test_a_corruption_may_be_named_alone_and_comes_once():
 def test_made_pictures_go_by_the_row_in_the_whole_test_set():
     source, rows = pictures(), torch.tensor([7, 2, 11])
     test = Subset(Subset(source, torch.arange(12).flip(0)), 11 - rows)  # a part of a part
-    (condition,) = conditions(["fog"], Attack(), Corruptions(severities=(3,), corruption_seed=5))
+    (condition,) = conditions(
+        ["fog"], Attack(), corrupted_images(Corruptions(severities=(3,), corruption_seed=5))
+    )
     made = condition.source(test, None)
     wanted = corrupt(source.images[rows], "fog", 3, seed=5, index=rows)
     assert torch.equal(made.fetch(torch.arange(3)), wanted)
@@ -158,7 +161,9 @@ def test_copies_in_the_order_of_the_data_are_matched_row_by_row(run, copies, tmp
     assert [row["count"] for row in found["rows"]] == [200] * 10  # the run's own test images
     assert found["corruptions"]["from"] == "files in the layout of CIFAR-C whose checksums are unknown"
     test, rows = embedded().test, load_file(Run(run).split_file)["test"]
-    (condition,) = conditions(["fog"], Attack(), Corruptions(severities=(2,), copies=str(where)))
+    (condition,) = conditions(
+        ["fog"], Attack(), corrupted_images(Corruptions(severities=(2,), copies=str(where)))
+    )
     seen = condition.source(Subset(test, rows), None)
     assert torch.equal(seen.fetch(torch.arange(200))[:, 0, 0, 0].long(), 5 * (rows % 50) + 1)
     assert torch.equal(seen.labels, test.labels[rows])
@@ -167,7 +172,9 @@ def test_copies_in_the_order_of_the_data_are_matched_row_by_row(run, copies, tmp
 def test_copies_in_another_order_serve_when_all_images_are_tested(copies):
     source = pictures()
     where = copies(source.labels.sort().values, (16, 16, 3))
-    (condition,) = conditions(["fog"], Attack(), Corruptions(severities=(2,), copies=str(where)))
+    (condition,) = conditions(
+        ["fog"], Attack(), corrupted_images(Corruptions(severities=(2,), copies=str(where)))
+    )
     seen = condition.source(Subset(source, torch.randperm(12)), None)
     assert torch.equal(seen.labels, source.labels.sort().values)
     assert seen.fetch(torch.tensor([3])).unique().tolist() == [16]
@@ -189,7 +196,9 @@ def test_copies_in_another_order_serve_when_all_images_are_tested(copies):
 )
 def test_copies_of_other_data_are_refused(copies, labels, shape, sentence):
     where = copies(labels, shape)
-    (condition,) = conditions(["fog"], Attack(), Corruptions(severities=(2,), copies=str(where)))
+    (condition,) = conditions(
+        ["fog"], Attack(), corrupted_images(Corruptions(severities=(2,), copies=str(where)))
+    )
     with pytest.raises(ValueError, match=sentence):
         condition.source(pictures(), None)
 
@@ -235,20 +244,22 @@ def test_copies_made_here_are_those_made_on_the_fly(tmp_path, layout):
     source = pictures()
     data = data_of(source)
     read = Corruptions(severities=(3,), copies=written(tmp_path, data, ("layout", layout)))
-    (on_disk,), (made,) = (conditions(["fog"], Attack(), c) for c in (read, Corruptions(severities=(3,))))
+    (on_disk,), (made,) = (
+        conditions(["fog"], Attack(), corrupted_images(c)) for c in (read, Corruptions(severities=(3,)))
+    )
     test, every = Subset(source, torch.tensor([8, 1, 4])), torch.arange(3)
     if layout == "folders":  # in the order of classes
         test, every = source, torch.arange(12)
     seen, wanted = on_disk.source(test, data), made.source(test, data)
     apart = (seen.fetch(every).float() - wanted.fetch(every).float()).abs()
     assert (apart.max() == 0) if layout == "npy" else (apart.mean() < 4)  # JPEG
-    assert "procedural frost" in read.about(["fog", "frost"], source.shape)["from"]
+    assert "procedural frost" in corrupted_images(read).about(["fog", "frost"], source.shape)["from"]
 
 
 def test_copies_made_of_other_images_or_classes_are_refused(tmp_path):
     data = data_of(pictures())
     read = Corruptions(severities=(3,), copies=written(tmp_path, data, ("layout", "folders")))
-    (condition,) = conditions(["fog"], Attack(), read)
+    (condition,) = conditions(["fog"], Attack(), corrupted_images(read))
     other = InMemory(255 - data.test.images, data.test.labels)
     with pytest.raises(ValueError, match="was made of other images: their checksum is"):
         condition.source(other, data_of(other))
@@ -265,12 +276,12 @@ def test_folders_match_a_streamed_set_by_the_names_of_its_files(tmp_path):
         Image.fromarray(picture.permute(1, 2, 0).numpy()).save(place / f"{row:02}.png")
     data = folder(tmp_path / "pictures", memory_gb=0)
     where = written(tmp_path, data, ("layout", "folders"))
-    (condition,) = conditions(["fog"], Attack(), Corruptions(severities=(3,), copies=where))
+    (condition,) = conditions(["fog"], Attack(), corrupted_images(Corruptions(severities=(3,), copies=where)))
     part = Subset(data.train, torch.tensor([5, 0]))
     assert torch.equal(condition.source(part, data).labels, part.labels)
     for place in (tmp_path / "written").rglob("03.JPEG"):
         place.rename(place.with_name("99.JPEG"))
-    (condition,) = conditions(["fog"], Attack(), Corruptions(severities=(3,), copies=where))
+    (condition,) = conditions(["fog"], Attack(), corrupted_images(Corruptions(severities=(3,), copies=where)))
     with pytest.raises(ValueError, match="in another order"):
         condition.source(part, data)
 
@@ -281,22 +292,84 @@ def test_options_reach_the_corruptions(tmp_path):
     source, index = pictures(), torch.arange(12)
     options = {"parameters": "imagenet", "frost": str(tmp_path)}
     asked = Corruptions(severities=(2,), corruption_seed=4, **options)
-    (condition,) = conditions(["frost"], Attack(), asked)
+    (condition,) = conditions(["frost"], Attack(), corrupted_images(asked))
     made = condition.source(source, None)
     assert made.streams  # so that --workers help
     assert torch.equal(made.fetch(index), corrupt(source.images, "frost", 2, seed=4, **options))
-    assert asked.about(["frost"], source.shape)["from"] == (
+    assert corrupted_images(asked).about(["frost"], source.shape)["from"] == (
         "made here, seed 4, imagenet parameters, frost photographs"
     )
 
 
 def test_pictures_that_are_too_small_are_told_before_any_is_made():
     small = InMemory(torch.zeros(4, 3, 15, 16, dtype=torch.uint8), torch.zeros(4, dtype=torch.int64))
-    (condition,) = conditions(["fog"], Attack(), Corruptions(severities=(2,)))
-    with pytest.raises(ValueError, match="at least 16 x 16 pixels, but 16 x 15"):
+    (condition,) = conditions(["fog"], Attack(), corrupted_images(Corruptions(severities=(2,))))
+    with pytest.raises(ValueError, match="at least 16 x 16 pixels, got 16 x 15"):
         condition.source(small, None)
 
 
 def test_a_missing_opencv_is_said_before_anything_is_measured(run, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "cv2", None)
     assert "spatter needs OpenCV" in complaint(capsys, run, "--on", "corrupted")
+
+
+def kept_in(folder, **options):
+    asked = Corruptions(severities=(3,), **options)
+    (condition,) = conditions(["fog"], Attack(), corrupted_images(asked, folder))
+    return condition
+
+
+def test_images_are_made_once_and_then_come_from_disk(tmp_path, monkeypatch):
+    source = pictures()
+    data = data_of(source)
+    part = Subset(source, torch.tensor([9, 2, 5]))
+    wanted = corrupt(source.images, "fog", 3, index=torch.arange(12))
+    assert torch.equal(kept_in(tmp_path).source(part, data).fetch(torch.tensor([0, 1])), wanted[[9, 2]])
+    asked = []
+    make = Made.fetch
+    monkeypatch.setattr(
+        Made, "fetch", lambda self, rows, draw=None: asked.append(rows.tolist()) or make(self, rows, draw)
+    )
+    assert torch.equal(kept_in(tmp_path).source(part, data).fetch(torch.arange(3)), wanted[[9, 2, 5]])
+    assert asked == [[2]]  # the other two were there
+    whole = kept_in(tmp_path).source(source, data)
+    assert torch.equal(whole.fetch(torch.arange(12)), wanted)
+    assert asked == [[2], [0, 1, 3, 4, 6, 7, 8, 10, 11]]
+    assert torch.equal(whole.fetch(torch.arange(12).flip(0)), wanted.flip(0))
+    assert len(asked) == 2
+
+
+def test_a_torn_or_damaged_image_on_disk_is_made_again(tmp_path):
+    source = pictures()
+    seen = kept_in(tmp_path).source(source, data_of(source))
+    wanted = seen.fetch(torch.arange(12)).clone()
+    (file,) = tmp_path.iterdir()
+    content = bytearray(file.read_bytes())
+    content[2 * seen.size + 100] ^= 1
+    file.write_bytes(content[: 11 * seen.size + 50])
+    assert torch.equal(seen.fetch(torch.arange(12)), wanted)
+    assert file.read_bytes()[2 * seen.size : 3 * seen.size] != content[2 * seen.size : 3 * seen.size]
+    assert len(file.read_bytes()) == 12 * seen.size
+
+
+def test_other_options_and_other_data_have_files_of_their_own(tmp_path):
+    source = pictures()
+    turned = InMemory(255 - source.images, source.labels)
+    for options, images in (({}, source), ({"corruption_seed": 1}, source), ({}, turned)):
+        seen = kept_in(tmp_path, **options).source(images, data_of(images)).fetch(torch.arange(12))
+        seed = options.get("corruption_seed", 0)
+        assert torch.equal(seen, corrupt(images.images, "fog", 3, seed=seed, index=torch.arange(12)))
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_a_folder_that_cannot_be_written_only_costs_time(tmp_path):
+    (tmp_path / "file").write_text("")
+    source = pictures()
+    seen = kept_in(tmp_path / "file").source(source, data_of(source)).fetch(torch.arange(12))
+    assert torch.equal(seen, corrupt(source.images, "fog", 3, index=torch.arange(12)))
+
+
+def test_large_images_are_not_kept(tmp_path):
+    source = pictures(count=3, side=65)
+    kept_in(tmp_path).source(source, data_of(source)).fetch(torch.arange(3))
+    assert list(tmp_path.iterdir()) == []

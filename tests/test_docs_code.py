@@ -25,11 +25,12 @@ from safetensors.torch import save_file
 
 from auglabel import cli
 from auglabel.data.embedded import load_embedded
-from auglabel.lab.commands import demo_show, pictures, swept
+from auglabel.lab.commands import demo_show, swept
 from auglabel.lab.copies import copies
 from auglabel.lab.doctor import doctor
 from auglabel.lab.evaluate import corrupted
 from auglabel.lab.paper.study import Study
+from auglabel.lab.pictures import show as pictures
 from auglabel.lab.recipe import build, catalogue
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.report import reported

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 import scipy.optimize
+import scipy.special
 import torch
 from sklearn.metrics import accuracy_score, log_loss
 from torch import nn
@@ -17,8 +18,10 @@ from auglabel.attack import adversarial_accuracy, pgd
 from auglabel.data.embedded import load_embedded
 from auglabel.data.source import InMemory, Source
 from auglabel.lab.evaluate.bootstrap import Figure
-from auglabel.lab.evaluate.conditions import Attack, Condition, as_it_is, conditions
+from auglabel.lab.evaluate.conditions import Condition, as_it_is, conditions
 from auglabel.lab.evaluate.evaluate import Evaluation, Row, evaluate
+from auglabel.lab.evaluate.options import Attack
+from auglabel.lab.evaluate.predict import Predictor, fit_temperatures
 from auglabel.lab.recipe.seeding import generator_for
 from auglabel.scaling import TemperatureScaling
 
@@ -88,26 +91,117 @@ def test_the_number_of_bins_reaches_every_metric_that_has_bins():
         assert values(row)[name] == pytest.approx(getattr(metrics, name)(probs, test.labels, bins=4))
 
 
-def test_the_temperature_of_augmented_images_is_that_of_views_drawn_with_the_same_generator():
+def by_hand(model, augment, validation, seed):
+    """TA: 17 draws of each of 300 images make the 5,000 views, with a generator per block of 250 and pass."""
+    logits = []
+    for turn in range(17):
+        for number, block in enumerate(torch.arange(300).split(250)):
+            generator = generator_for(seed, "augmented/None", 2 * turn + number)
+            images, labels = validation.images[block].float() / 255, validation.labels[block]
+            with torch.no_grad():
+                logits.append(model(augment(images, labels, model, generator=generator).images))
+    return torch.cat(logits).double(), validation.labels.repeat(17)
+
+
+def test_one_pass_gives_the_figures_as_trained_at_t_and_at_ta():
     test, validation = parts()
     model, augment = nearest_mean(), RandAug()
     found = evaluate(model, test, validation, [CLEAN], seed=4, augment=augment, **QUICK)
-    logits = []
-    for number, block in enumerate(torch.arange(len(validation)).split(250)):  # a generator per block
-        generator = generator_for(4, "augmented/None", number)
-        images, labels = validation.images[block].float() / 255, validation.labels[block]
-        with torch.no_grad():
-            logits.append(model(augment(images, labels, model, generator=generator).images))
-    by_hand = TemperatureScaling().fit(torch.cat(logits), validation.labels)
-    assert found.temperature == float(by_hand.temperature)
-    assert "The temperature was fitted on augmented validation images." in found.notes
-    clean = evaluate(model, test, validation, [CLEAN], seed=4, **QUICK)
-    assert clean.temperature != found.temperature
-    assert clean.rows[0].figures["ece"].value == found.rows[0].figures["ece"].value
-    (scaled,) = (row.scaled["nll"].value for row in found.rows)
-    assert scaled == pytest.approx(
-        log_loss(test.labels, by_hand(logits_of(model, test).double()).softmax(dim=1).numpy())
+    views, labels = by_hand(model, augment, validation, 4)
+    best = scipy.optimize.minimize_scalar(
+        lambda t: log_loss(labels, (views / t).softmax(dim=1)), bounds=(0.1, 20), method="bounded"
+    ).x
+    assert found.temperatures["TA"] == pytest.approx(best, rel=1e-3)
+    assert abs(found.temperatures["TA"] - found.temperatures["T"]) > 0.1  # or this shows nothing
+    logits = logits_of(model, test).double()
+    (row,) = found.rows
+    for temperature, figures in [
+        (1, row.figures),
+        *((found.temperatures[at], row.scaled[at]) for at in row.scaled),
+    ]:
+        probs = (logits / temperature).softmax(dim=1)
+        assert figures["nll"].value == pytest.approx(log_loss(test.labels, probs), rel=1e-5)
+        theirs = multiclass_calibration_error(probs, test.labels, num_classes=10, n_bins=15).item()
+        assert figures["ece"].value == pytest.approx(theirs, abs=1e-6)
+        assert figures["aurc"].value == pytest.approx(slow_aurc(probs, test.labels), abs=1e-9)
+    assert list(row.scaled) == ["T", "TA"]
+    # confidences of many classes change their order with the temperature
+    assert row.scaled["TA"]["aurc"].value != row.figures["aurc"].value
+
+
+def slow_aurc(probs, labels):
+    """The error rate among the k most confident, for each k, averaged; no two are equally confident here."""
+    confidence, predicted = probs.max(dim=1)
+    assert len(confidence.unique()) == len(confidence)
+    wrong = [int(predicted[n] != labels[n]) for n in confidence.argsort(descending=True)]
+    return sum(sum(wrong[:k]) / k for k in range(1, len(wrong) + 1)) / len(wrong)
+
+
+def test_aurc_of_four_predictions_worked_out_by_hand():
+    """Right, wrong, right, wrong from the surest on: risks 0, 1/2, 1/3, 1/2, whose mean is 1/3."""
+    source = InMemory(
+        torch.tensor([250, 200, 150, 100]).byte()[:, None, None, None], torch.tensor([1, 0, 1, 0])
     )
+    model = nn.Sequential(nn.Flatten(), nn.Linear(1, 2))
+    model[1].weight.data, model[1].bias.data = torch.tensor([[0.0], [3.0]]), torch.zeros(2)
+    (row,) = evaluate(model, source, source, [CLEAN], **QUICK).rows
+    assert row.figures["aurc"].value == pytest.approx(1 / 3)
+
+
+class Counting(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner, self.images = nearest_mean(), 0
+
+    def forward(self, images):
+        self.images += len(images)
+        return self.inner(images)
+
+
+def test_each_condition_is_predicted_once_whatever_is_fitted():
+    test, validation = parts()
+    model = Counting()
+    asked = [CLEAN, Condition("noise", noisy, 1)]
+    both = evaluate(model, test, validation, asked, augment=RandAug(), **QUICK)
+    assert model.images == 2 * 500 + 300 + 17 * 300
+    apart = evaluate(nearest_mean(), test, validation, asked, **QUICK)
+    for one, other in zip(both.rows, apart.rows, strict=True):
+        assert repr((one.figures, one.bins)) == repr(
+            (other.figures, other.bins)
+        )  # nan is not equal to itself
+        assert repr(one.scaled["T"]) == repr(other.scaled["T"])
+    assert list(apart.rows[0].scaled) == ["T"]
+
+
+def test_temperatures_fitted_before_are_taken_as_they_are():
+    test, validation = parts()
+    fitted = fit_temperatures(Predictor(nearest_mean(), 3), validation, RandAug())
+    model = Counting()
+    found = evaluate(model, test, validation, [CLEAN], seed=3, fitted=fitted, **QUICK)
+    assert model.images == 500
+    again = evaluate(nearest_mean(), test, validation, [CLEAN], seed=3, augment=RandAug(), **QUICK)
+    assert repr(found) == repr(again)
+
+
+def test_the_augmented_validation_images_are_measured_as_their_views_are():
+    validation = parts()[1]
+    seen = fit_temperatures(Predictor(nearest_mean(), 4), validation, RandAug()).augmented
+    logits, labels = by_hand(nearest_mean(), RandAug(), validation, 4)
+    probs = logits.softmax(dim=1)
+    assert int(seen.count) == 5100
+    assert float(seen.accuracy) == pytest.approx(accuracy_score(labels, probs.argmax(dim=1)))
+    true = logits.numpy()[np.arange(5100), labels.numpy()]  # log_loss would clip: some are sure and wrong
+    assert float(seen.nll) == pytest.approx((scipy.special.logsumexp(logits.numpy(), axis=1) - true).mean())
+    theirs = multiclass_calibration_error(probs, labels, num_classes=10, n_bins=15).item()
+    assert float(seen.ece) == pytest.approx(theirs, abs=1e-6)
+
+
+def test_only_the_temperature_asked_for_is_fitted():
+    validation = parts()[1]
+    only = fit_temperatures(Predictor(nearest_mean()), validation, RandAug(), clean=False)
+    assert list(only.temperatures) == ["TA"]
+    plain = fit_temperatures(Predictor(nearest_mean()), validation, None)
+    assert (list(plain.temperatures), plain.augmented) == (["T"], None)
 
 
 def test_the_temperature_of_augmented_images_comes_from_validation_images_alone():
@@ -117,7 +211,7 @@ def test_the_temperature_of_augmented_images_comes_from_validation_images_alone(
         evaluate(nearest_mean(), some, validation, [CLEAN], augment=RandAug(), **QUICK)
         for some in (test, half)
     )
-    assert whole.temperature == less.temperature
+    assert whole.temperatures == less.temperatures
 
 
 def test_bins_hold_what_a_reliability_diagram_is_drawn_from():
@@ -136,7 +230,7 @@ def test_bins_hold_what_a_reliability_diagram_is_drawn_from():
 def test_intervals_hold_their_value_and_are_as_wide_as_accuracy_is_uncertain():
     test, validation = parts()
     (row,) = evaluate(nearest_mean(), test, validation, [CLEAN], resamples=400).rows
-    for figures in (row.figures, row.scaled):
+    for figures in (row.figures, row.scaled["T"]):
         for name in ("accuracy", "confidence", "nll", "brier", "aurc"):  # those without bias
             assert figures[name].low < figures[name].value < figures[name].high
         assert all(math.isfinite(number) for figure in figures.values() for number in figure)
@@ -178,7 +272,7 @@ def test_every_condition_sees_the_same_images_out_of_all():
 def test_the_temperature_has_the_lowest_nll_on_the_validation_images():
     test, validation = parts()
     model = nearest_mean()
-    temperature = evaluate(model, test, validation, [CLEAN], **QUICK).temperature
+    temperature = evaluate(model, test, validation, [CLEAN], **QUICK).temperatures["T"]
     logits, labels = logits_of(model, validation), validation.labels
     best = scipy.optimize.minimize_scalar(
         lambda t: log_loss(labels, (logits.double() / t).softmax(dim=1)), bounds=(0.1, 20), method="bounded"
@@ -202,22 +296,22 @@ class Watched(Source):
 
 def test_the_temperature_never_touches_test_images():
     test, validation = map(Watched, parts())
-    fitted = evaluate(nearest_mean(), test, validation, [], **QUICK).temperature
+    fitted = evaluate(nearest_mean(), test, validation, [], **QUICK).temperatures["T"]
     assert test.fetched == []
     assert validation.fetched == list(range(300))
     turned = InMemory(255 - parts()[0].images, parts()[0].labels.flip(0))
-    assert evaluate(nearest_mean(), turned, validation, [CLEAN], **QUICK).temperature == fitted
+    assert evaluate(nearest_mean(), turned, validation, [CLEAN], **QUICK).temperatures["T"] == fitted
 
 
 def test_scaled_figures_are_those_at_the_temperature():
     test, validation = parts()
     found = evaluate(nearest_mean(), test, validation, [CLEAN], **QUICK)
     (row,) = found.rows
-    probs = (logits_of(nearest_mean(), test).double() / found.temperature).softmax(dim=1)
-    assert row.scaled["accuracy"].value == row.figures["accuracy"].value
-    assert row.scaled["nll"].value == pytest.approx(log_loss(test.labels, probs), rel=1e-6)
-    assert row.scaled["ece"].value == pytest.approx(metrics.ece(probs, test.labels), abs=1e-6)
-    assert row.scaled["classwise_ece"].value == pytest.approx(
+    probs = (logits_of(nearest_mean(), test).double() / found.temperatures["T"]).softmax(dim=1)
+    assert row.scaled["T"]["accuracy"].value == row.figures["accuracy"].value
+    assert row.scaled["T"]["nll"].value == pytest.approx(log_loss(test.labels, probs), rel=1e-6)
+    assert row.scaled["T"]["ece"].value == pytest.approx(metrics.ece(probs, test.labels), abs=1e-6)
+    assert row.scaled["T"]["classwise_ece"].value == pytest.approx(
         metrics.classwise_ece(probs, test.labels), abs=1e-6
     )
 
@@ -234,8 +328,8 @@ def test_scaled_figures_are_those_at_the_temperature():
 )
 def test_without_a_temperature_there_is_a_note_and_no_scaled_figures(validation, note):
     found = evaluate(nearest_mean(), parts()[0], validation, [CLEAN], **QUICK)
-    assert found.temperature is None
-    assert found.rows[0].scaled is None
+    assert found.temperatures == {}
+    assert found.rows[0].scaled == {}
     assert len(found.notes) == 1
     assert note in found.notes[0]
 
@@ -350,7 +444,7 @@ def test_the_batch_size_changes_no_clean_or_corrupted_figure(batch_size):
         evaluate(nearest_mean(), test, validation, asked, batch_size=size, **QUICK)
         for size in (250, batch_size)
     )
-    assert found.temperature == pytest.approx(usual.temperature, rel=1e-5)
+    assert found.temperatures["T"] == pytest.approx(usual.temperatures["T"], rel=1e-5)
     for one, other in zip(found.rows, usual.rows, strict=True):
         assert values(one)["accuracy"] == values(other)["accuracy"]
         assert values(one)["nll"] == pytest.approx(values(other)["nll"], rel=1e-5)
@@ -394,7 +488,7 @@ def test_one_image_of_two_classes_and_one_resample():
         assert figures["brier"].value == pytest.approx(0.08)
         assert figures["accuracy"].low == pytest.approx(1 if resamples else math.nan, nan_ok=True)
         assert figures["aurc"].low == pytest.approx(0 if resamples else math.nan, nan_ok=True)
-        assert found.temperature is None  # the only row is right: NLL falls for ever
+        assert found.temperatures == {}  # the only row is right: NLL falls for ever
 
 
 def test_huge_logits_stay_numbers():
@@ -403,9 +497,9 @@ def test_huge_logits_stay_numbers():
     found = evaluate(model, test, validation, [CLEAN], resamples=20)
     (row,) = found.rows
     small = evaluate(nearest_mean(), test, validation, [CLEAN], resamples=20).rows[0]
-    assert found.temperature > 1e25
+    assert found.temperatures["T"] > 1e25
     assert all(math.isfinite(number) for figure in row.figures.values() for number in figure)
-    assert row.scaled["nll"].value == pytest.approx(small.scaled["nll"].value, rel=1e-2)
+    assert row.scaled["T"]["nll"].value == pytest.approx(small.scaled["T"]["nll"].value, rel=1e-2)
 
 
 def test_a_class_ruled_out_makes_nll_infinite_and_leaves_the_rest():
@@ -437,7 +531,7 @@ def row(on, severity, accuracy, ece, scaled=None):
     def figures(ece):
         return {"accuracy": Figure(accuracy, 0.0, 1.0), "ece": Figure(ece, 0.0, 1.0)}
 
-    return Row(on, severity, 100, figures(ece), None if scaled is None else figures(scaled))
+    return Row(on, severity, 100, figures(ece), {} if scaled is None else {"T": figures(scaled)})
 
 
 def test_means_are_plain_means_over_pairs_of_type_and_severity():
@@ -447,15 +541,15 @@ def test_means_are_plain_means_over_pairs_of_type_and_severity():
         row("m:blur", 2, 0.6, 0.2, 0.04),
         row("m:snow", 1, 0.1, 0.6, 0.3),
     ]
-    blur, snow, every = Evaluation(rows, 2.0).means()
+    blur, snow, every = Evaluation(rows, {"T": 2.0}).means()
     assert (blur["on"], blur["pairs"]) == ("m:blur", 2)
     assert blur["figures"] == pytest.approx({"accuracy": 0.7, "ece": 0.15})
-    assert blur["scaled"] == pytest.approx({"accuracy": 0.7, "ece": 0.03})
+    assert blur["scaled"]["T"] == pytest.approx({"accuracy": 0.7, "ece": 0.03})
     assert snow["figures"] == pytest.approx({"accuracy": 0.1, "ece": 0.6})
     assert (every["on"], every["pairs"]) == ("corrupted", 3)
     assert every["figures"] == pytest.approx({"accuracy": 0.5, "ece": 0.3})
-    assert every["scaled"] == pytest.approx({"accuracy": 0.5, "ece": 0.12})
-    assert Evaluation(rows[:1], 2.0).means() == []
+    assert every["scaled"]["T"] == pytest.approx({"accuracy": 0.5, "ece": 0.12})
+    assert Evaluation(rows[:1], {"T": 2.0}).means() == []
 
 
 def test_ece_of_pairs_is_averaged_and_never_pooled():

@@ -142,7 +142,7 @@ def test_names_options_and_values_that_mean_nothing_are_refused():
         foolbox_attack(trained(), images, labels, 0.1, "pgd", stride=1)
     with pytest.raises(ValueError, match="epsilon must be a finite number of at least 0"):
         foolbox_attack(trained(), images, labels, -0.1, "pgd")
-    with pytest.raises(TypeError, match="but a uint8"):
+    with pytest.raises(TypeError, match="got a uint8"):
         foolbox_attack(trained(), (255 * images).byte(), labels, 0.1, "pgd")
 
 

@@ -55,9 +55,9 @@ def test_attacks_on_normalised_images_are_those_on_pixels(batch):
 
 def test_images_normalised_otherwise_are_refused(batch):
     pixels, labels = batch
-    with pytest.raises(ValueError, match=r"must be in \[0, 1\] once mean .* are undone, but values from"):
+    with pytest.raises(ValueError, match=r"must be in \[0, 1\] once mean .* are undone, got values from"):
         OnNormalized(AugMix(), (0.0, 0.0, 0.0), (1.0, 1.0, 1.0))(normalized(pixels), labels)
-    with pytest.raises(TypeError, match=r"shape \(B, 1, H, W\), but a float32 tensor of shape"):
+    with pytest.raises(TypeError, match=r"shape \(B, 1, H, W\), got a float32 tensor of shape"):
         OnNormalized(AugMix(), (0.5,), (0.5,))(normalized(pixels), labels)
     with pytest.raises(ValueError, match="std above 0"):
         OnNormalized(AugMix(), (0.5,), (0.0,))

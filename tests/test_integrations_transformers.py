@@ -179,7 +179,7 @@ def test_images_may_be_moved_in_worker_processes(pictures):
 
 def test_a_tuple_of_outputs_and_examples_without_labels_get_a_sentence(pictures):
     labels = labels_for(pictures)
-    with pytest.raises(TypeError, match="the model must give logits, but list"):
+    with pytest.raises(TypeError, match="the model must give logits, got list"):
         labels.loss([1], pictures[0].labels[:2])
     with pytest.raises(KeyError, match='a label "label", but it has: pixel_values, labels'):
         labels_for(pictures, keys=("pixel_values", "label")).training(pictures[0])[0]

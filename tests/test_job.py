@@ -8,15 +8,22 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 from sweeps import SMALL, TINY
 
+from auglabel.lab.evaluate import corrupted
+from auglabel.lab.evaluate.network import network_of_run
+from auglabel.lab.paper.readings import reading
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.recipe.recipe import Choice
+from auglabel.lab.recipe.seeding import generator_for
 from auglabel.lab.sweep import forecast, job
-from auglabel.lab.sweep.job import KEPT, Job, Results
+from auglabel.lab.sweep.job import Job, Results
+from auglabel.lab.sweep.measurement import Measurement, digest_words
+from auglabel.lab.sweep.result import KEPT, read_result
 
 ROOT = Path(__file__).parents[1]
-MEASURED = ("--on=clean --resamples=0", "--on=fog --images=10 --resamples=0")
+MEASURED = (Measurement("clean"), Measurement("fog", images=10))
 VIEWS = Choice("randaug", {"operations": ["rotate", "equalize"]})
 
 
@@ -48,7 +55,7 @@ def test_a_result_has_the_numbers_that_eval_wrote(made):
     folder = results.run(done).path / "eval"
     for evaluation, name in zip(result["evaluations"], ("clean", "fog-10images"), strict=True):
         written = json.loads((folder / f"{name}.json").read_text())
-        assert evaluation["temperature"] == written["temperature"]
+        assert result["temperatures"] == written["temperatures"]
         assert len(evaluation["rows"]) == len(written["rows"])
         for row, theirs in zip(evaluation["rows"], written["rows"], strict=True):
             found = dict(zip(evaluation["columns"], row, strict=True))
@@ -57,7 +64,8 @@ def test_a_result_has_the_numbers_that_eval_wrote(made):
             ]
             for metric in KEPT:
                 assert found[metric] == round(theirs["figures"][metric]["value"], 6)
-                assert found[f"scaled_{metric}"] == round(theirs["scaled"][metric]["value"], 6)
+                for at in ("T", "TA"):
+                    assert found[f"{metric} {at}"] == round(theirs["scaled"][at][metric]["value"], 6)
 
 
 def test_a_result_says_what_it_is_of(made):
@@ -68,7 +76,117 @@ def test_a_result_says_what_it_is_of(made):
     assert (result["name"], result["seed"], result["digest"]) == ("tiny-seed0", 0, done.digest)
     assert result["data"]["images"] == {"train": 60, "validation": 40, "test": 40}
     assert result["labels"] == json.loads(run.table_file.read_text())["confidence"]
+    assert result["labelled_images"] == 100
+    assert result["measured"] == [{"on": "clean"}, {"on": "fog", "images": 10}]
+    labels = [value for kind in result["labels"].values() for value in kind]
+    assert result["label_spread"] == pytest.approx(
+        {"mean": sum(labels) / len(labels), "lowest": min(labels), "highest": max(labels)}, abs=1e-6
+    )
     assert result == results.read(done)
+
+
+def test_a_result_says_what_the_last_network_does_on_augmented_validation_images(made):
+    """40 validation images, 20 draws of each: accuracy and NLL by hand, over the very views."""
+    results, done, result = made
+    network = network_of_run(results.run(done), [])
+    right, nll = 0, 0.0
+    images, labels = network.parts.validation.fetch(torch.arange(40)), network.parts.validation.labels
+    for turn in range(20):
+        generator = generator_for(0, "augmented/None", turn)
+        view = network.augment(images / 255, labels, network.model, generator=generator)
+        with torch.no_grad():
+            scores = network.model.eval()(view.images).double().log_softmax(dim=1)
+        right += int((scores.argmax(dim=1) == labels).sum())
+        nll -= float(scores[torch.arange(40), labels].sum())
+    seen = result["validation_augmented"]
+    assert (seen["count"], seen["accuracy"]) == (800, right / 800)
+    assert seen["nll"] == pytest.approx(nll / 800, rel=1e-5)
+    assert set(seen) == {"count", "accuracy", "confidence", "ece", "debiased_ece", "nll", "brier"}
+
+
+def test_a_job_without_measurements_says_so_too(tmp_path):
+    """Choices of rho and alpha rest on it, and look at no test image."""
+    result = Results(tmp_path / "results", tmp_path / "runs").perform(tiny())
+    assert result["evaluations"] == []
+    assert result["validation_augmented"]["count"] == 800
+    assert set(result["temperatures"]) <= {"T", "TA"}
+
+
+def test_a_corruption_is_made_once_for_all_jobs_on_the_same_images(made, there, monkeypatch):
+    results, done, result = made
+    kept = sorted(path.name for path in (results.runs / "corrupted").iterdir())
+    assert [name.rpartition("-")[0] for name in kept] == [f"fog-{severity}" for severity in range(1, 6)]
+    there.file(done).unlink()
+    monkeypatch.setattr(corrupted.Made, "fetch", refuse)
+    assert there.perform(done)["evaluations"] == result["evaluations"]
+
+
+OLD_WORDS = {  # as they stood in the digests of results that are kept
+    Measurement("clean"): "--on=clean --resamples=0",
+    Measurement("corrupted", suite="paper", images=1000): (
+        "--on=corrupted --suite=paper --images=1000 --resamples=0"
+    ),
+    Measurement("pgd", images=1000, epsilon=0.1): "--on=pgd --images=1000 --resamples=0 --epsilon=0.1",
+    Measurement("pgd", epsilon=0.03): "--on=pgd --epsilon=0.03 --resamples=0",
+    Measurement("corrupted", suite="standard"): "--on=corrupted --suite=standard --resamples=0",
+    Measurement("fog", images=10): "--on=fog --images=10 --resamples=0",
+    Measurement("my module:f"): "'--on=my module:f' --resamples=0",
+}
+
+
+def test_measurements_enter_the_digest_by_the_words_they_always_had():
+    assert {each: each.words for each in OLD_WORDS} == OLD_WORDS
+    both = [Measurement("clean", augmented=True), Measurement("fog", augmented=True)]
+    plain = ["--on=clean --resamples=0", "--on=fog --resamples=0"]
+    assert digest_words(both) == [*plain, *(f"{words} --temperature=augmented" for words in plain)]
+    assert digest_words([Measurement("fog", severities=(1, 3))]) == [
+        "--on=fog --resamples=0 --severities=1,3"
+    ]
+
+
+def test_a_measurement_asks_for_what_its_words_say():
+    request = Measurement("corrupted", suite="fog,snow", images=7, severities=(1, 3)).request()
+    assert [(each.on, each.severity) for each in request.conditions] == [
+        ("fog", 1),
+        ("fog", 3),
+        ("snow", 1),
+        ("snow", 3),
+    ]
+    assert (request.options.images, request.options.resamples) == (7, 0)
+    assert Measurement("pgd", epsilon=0.1).request().attack.epsilon == 0.1
+
+
+def test_a_result_of_version_1_is_read_in_the_form_of_today(tmp_path):
+    """Its evaluation at TA joins the one at T, row by row, whatever their order."""
+    names = ["accuracy", "confidence", "ece", "debiased_ece", "nll", "brier"]
+    columns = ["on", "severity", "count", *names, *(f"scaled_{name}" for name in names)]
+    fog = [["fog", s, 9, *[0.1 * s] * 6, *[0.2 * s] * 6] for s in (1, 2)]
+    at_ta = [["fog", s, 9, *[0.1 * s] * 6, *[0.3 * s] * 6] for s in (2, 1)]
+    old = {
+        "format": "auglabel result, version 1",
+        **{"recipe": {}, "validation": None, "views": None, "labels": {"rotate": [1.0, 0.7], "shear": [0.1]}},
+        "data": {"images": {"train": 1000, "validation": 500, "test": 7}},
+        "evaluations": [
+            {"words": "--on=fog --resamples=0", "temperature": 1.5, "columns": columns, "rows": fog},
+            {
+                **{"words": "--on=fog --resamples=0 --temperature=augmented", "temperature": 2.5},
+                **{"columns": columns, "rows": at_ta},
+            },
+        ],
+    }
+    (tmp_path / "old.json").write_text(json.dumps(old))
+    found = read_result(tmp_path / "old.json")
+    (evaluation,) = found["evaluations"]
+    for severity, row in zip((1, 2), evaluation["rows"], strict=True):
+        line = dict(zip(evaluation["columns"], row, strict=True))
+        assert (line["on"], line["severity"], line["count"]) == ("fog", severity, 9)
+        assert [line[f"ece{at}"] for at in ("", " T", " TA")] == [n * severity for n in (0.1, 0.2, 0.3)]
+    assert found["temperatures"] == {"T": 1.5, "TA": 2.5}
+    assert found["labelled_images"] == 1500
+    assert found["validation_augmented"] is None
+    assert found["label_spread"] == {"mean": 0.6, "lowest": 0.1, "highest": 1.0}
+    assert reading(found, "cece TA") == pytest.approx(0.45)
+    assert reading(found, "caurc") is None
 
 
 def test_views_are_every_test_image_in_every_bucket_of_another_augmentation(made):
@@ -82,7 +200,7 @@ def test_a_result_that_is_there_is_not_made_again(made, monkeypatch):
     results, done, result = made
     before = results.file(done).stat().st_mtime_ns
     monkeypatch.setattr(job, "train", refuse)
-    monkeypatch.setattr(job, "evaluate_run", refuse)
+    monkeypatch.setattr(job, "measure_network", refuse)
     assert results.perform(done) == result
     assert results.file(done).stat().st_mtime_ns == before
 
@@ -118,9 +236,9 @@ def test_the_digest_is_of_what_is_not_as_usual_of_measurements_and_of_views():
     )
     unusual = {"epochs": 3, "data.name": "embedded", "model.name": "small", "augment.name": "randaug"}
     unusual |= {"labels.name": "label_smoothing", "labels.rho": 0.1, "schedule.name": "cosine"}
-    decides = [unusual, ["--on=clean"], ["randaug", {"operations": ["rotate"]}]]
+    decides = [unusual, ["--on=clean --resamples=0"], ["randaug", {"operations": ["rotate"]}]]
     text = json.dumps(decides, sort_keys=True)
-    done = Job("a", recipe, ("--on=clean",), Choice("randaug", {"operations": ["rotate"]}))
+    done = Job("a", recipe, (Measurement("clean"),), Choice("randaug", {"operations": ["rotate"]}))
     assert done.digest == hashlib.sha256(text.encode()).hexdigest()[:8]
 
 

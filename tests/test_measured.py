@@ -55,7 +55,7 @@ def results(folder, name="clean"):
     found = json.loads((folder / f"{name}.json").read_text(), parse_constant=refuse)
     with (folder / f"{name}.csv").open() as file:
         lines = list(csv.DictReader(file))
-    assert len(lines) == sum(1 + (row["scaled"] is not None) for row in found["rows"])
+    assert len(lines) == sum(1 + len(row["scaled"]) for row in found["rows"])
     return found
 
 
@@ -97,22 +97,33 @@ def test_a_run_is_measured_with_the_weights_asked_for(run, which, capsys):
     assert f"wrote {run / 'eval' / name}.json and .csv" in printed
 
 
-def test_the_temperature_may_be_fitted_on_images_augmented_as_in_training(run, capsys):
+def test_a_run_is_measured_at_the_temperature_of_clean_and_of_augmented_images(run, capsys):
     assert cli.main(["eval", str(run), "--resamples", "0"]) == 0
-    assert cli.main(["eval", str(run), "--resamples", "0", "--temperature", "augmented"]) == 0
-    clean, augmented = (results(run / "eval", name) for name in ("clean", "clean-temperature_augmented"))
-    assert clean["temperature"] != augmented["temperature"]
-    assert clean["rows"][0]["figures"] == augmented["rows"][0]["figures"]
-    assert clean["rows"][0]["scaled"] != augmented["rows"][0]["scaled"]
-    assert "fitted on augmented validation images" in " ".join(augmented["notes"])
-    assert "fitted on augmented validation images" in " ".join(capsys.readouterr().out.split())
+    both = results(run / "eval")
+    assert list(both["temperatures"]) == ["T", "TA"]
+    assert both["temperatures"]["T"] != both["temperatures"]["TA"]
+    (row,) = both["rows"]
+    assert row["figures"] != row["scaled"]["T"] != row["scaled"]["TA"]
+    printed = " ".join(capsys.readouterr().out.split())
+    assert all(f" at {at} " in printed for at in ("T", "TA"))
+    assert f"on augmented ones, {both['temperatures']['TA']:.3g}" in printed
+
+
+@pytest.mark.parametrize(("which", "at"), [("clean", "T"), ("augmented", "TA")])
+def test_one_of_the_temperatures_alone_is_the_one_of_both(run, which, at):
+    assert cli.main(["eval", str(run), "--resamples", "0"]) == 0
+    assert cli.main(["eval", str(run), "--resamples", "0", "--temperature", which]) == 0
+    both, one = results(run / "eval"), results(run / "eval", f"clean-temperature_{which}")
+    assert one["temperatures"] == {at: both["temperatures"][at]}
+    assert one["rows"][0]["scaled"] == {at: both["rows"][0]["scaled"][at]}
+    assert one["rows"][0]["figures"] == both["rows"][0]["figures"]
 
 
 def test_a_temperature_of_augmented_images_needs_a_run(run, capsys):
     words = ["--model", "small", "--weights", run / "model.safetensors", "--data", "embedded"]
     told = complaint(capsys, *words, "--temperature", "augmented")
     assert "--temperature augmented goes with a run" in told
-    assert "must be one of 'clean', 'augmented'" in complaint(capsys, run, "--temperature", "hot")
+    assert "must be one of 'both', 'clean', 'augmented'" in complaint(capsys, run, "--temperature", "hot")
 
 
 def test_several_conditions_of_a_run_in_one_table(run, tmp_path, monkeypatch, capsys):
@@ -175,8 +186,8 @@ def test_a_network_nobody_here_trained_is_measured(foreign, tmp_path, capsys):
     assert row["figures"]["accuracy"]["value"] == accuracy_score(data.labels, probs.argmax(dim=1))
     assert row["figures"]["nll"]["value"] == pytest.approx(log_loss(data.labels, probs), rel=1e-4)
     assert found["model"] == "tests.networks:without_norms"
-    scaled = log_loss(data.labels, (probs.log() / found["temperature"]).softmax(dim=1))
-    assert row["scaled"]["nll"]["value"] == pytest.approx(scaled, rel=1e-4)
+    scaled = log_loss(data.labels, (probs.log() / found["temperatures"]["T"]).softmax(dim=1))
+    assert row["scaled"]["T"]["nll"]["value"] == pytest.approx(scaled, rel=1e-4)
     (note,) = found["notes"]
     assert note.endswith("cut from the training part, which this network may know.")
     assert note[:40] in capsys.readouterr().out

@@ -28,8 +28,9 @@ from auglabel.cli import main
 from auglabel.data.embedded import load_embedded
 from auglabel.data.source import InMemory
 from auglabel.lab.commands import demo
-from auglabel.lab.evaluate.conditions import Attack, conditions
+from auglabel.lab.evaluate.conditions import conditions
 from auglabel.lab.evaluate.evaluate import evaluate
+from auglabel.lab.evaluate.options import Attack
 from auglabel.lab.pictures.preview import contact_sheet
 from auglabel.lab.recipe.catalogue import LOSSES
 from auglabel.lab.recipe.read import read_recipe

@@ -1,38 +1,31 @@
 import pytest
 
 from auglabel.lab.paper.readings import reading
-
-COLUMNS = ["on", "severity", "count", "accuracy", "confidence", "ece", "debiased_ece", "nll", "brier"]
-COLUMNS += [f"scaled_{name}" for name in COLUMNS[3:]]
+from auglabel.lab.sweep.result import COLUMNS
 
 
-def line(on, severity, accuracy, confidence, ece, scaled_ece=0.0):
-    return [on, severity, 100, accuracy, confidence, ece, 0, 0, 0, 0, 0, scaled_ece, 0, 0, 0]
+def line(on, severity, accuracy, confidence, ece, at_t=0.0, at_ta=None, aurc=0.0):
+    """A row of an evaluation; at T and TA the ECE, and an AURC of twice and three times as much."""
+    found = dict.fromkeys(COLUMNS, 0.0) | {"on": on, "severity": severity, "count": 100}
+    found |= {"accuracy": accuracy, "confidence": confidence, "ece": ece, "ece T": at_t, "ece TA": at_ta}
+    found |= {"aurc": aurc, "aurc T": 2 * aurc, "aurc TA": 3 * aurc}
+    return [found[name] for name in COLUMNS]
+
+
+def evaluation(*rows):
+    return {"columns": list(COLUMNS), "rows": list(rows)}
 
 
 RESULT = {
     "evaluations": [
-        {
-            "words": "--on=clean",
-            "columns": COLUMNS,
-            "rows": [line("clean", None, 0.75, 0.875, 0.125, 0.0625)],
-        },
-        {
-            "words": "--on=corrupted",
-            "columns": COLUMNS,
-            "rows": [
-                line("fog", 1, 0.5, 0.75, 0.25, 0.125),
-                line("fog", 2, 0.25, 0.75, 0.5, 0.25),
-                line("frost", 1, 0.5, 0.5, 0.0, 0.5),
-                line("frost", 2, 0.75, 0.5, 0.25, 0.125),
-            ],
-        },
-        {"words": "--on=pgd --epsilon=0.1", "columns": COLUMNS, "rows": [line("pgd", None, 0.375, 0.5, 0.0)]},
-        {
-            "words": "--on=clean --temperature=augmented",
-            "columns": COLUMNS,
-            "rows": [line("clean", None, 0.75, 0.875, 0.125, 0.03125)],
-        },
+        evaluation(line("clean", None, 0.75, 0.875, 0.125, 0.0625, 0.03125, aurc=0.0625)),
+        evaluation(
+            line("fog", 1, 0.5, 0.75, 0.25, 0.125, aurc=0.25),
+            line("fog", 2, 0.25, 0.75, 0.5, 0.25, aurc=0.5),
+            line("frost", 1, 0.5, 0.5, 0.0, 0.5, aurc=0.25),
+            line("frost", 2, 0.75, 0.5, 0.25, 0.125, aurc=0.0),
+        ),
+        evaluation(line("pgd", None, 0.375, 0.5, 0.0)),
     ],
     "labels": {"depth 1": [1.0, 0.9, 0.5, 0.8, 0.7], "depth 2": [0.9, 0.8], "depth 3": [0.3]},
     "views": {"rotate": {"accuracy": [0.9, 0.8, 0.4]}},
@@ -55,6 +48,10 @@ RESULT = {
         ("ece@1", 0.125),  # (1/4 + 0) / 2
         ("ece@2", 0.375),
         ("ece@2 T", 0.1875),
+        ("aurc", 0.0625),
+        ("aurc TA", 0.1875),
+        ("caurc", 0.25),  # (1/4 + 1/2 + 1/4 + 0) / 4
+        ("caurc T", 0.5),
         ("adversarial_accuracy", 0.375),
         ("view_fall:rotate", 0.5),
     ],
@@ -74,7 +71,7 @@ def test_what_was_not_measured_is_none(metric):
 
 
 def test_what_was_not_scaled_is_none():
-    plain = {"words": "--on=clean", "columns": COLUMNS, "rows": [line("clean", None, 0.5, 0.5, 0.1, None)]}
+    plain = evaluation(line("clean", None, 0.5, 0.5, 0.1, None))
     assert reading({**RESULT, "evaluations": [plain]}, "ece T") is None
 
 

@@ -451,12 +451,12 @@ def test_values_that_mean_nothing_are_refused(options, message):
     ("options", "message"),
     [
         ({"model": lambda images: images}, "model must be a torch.nn.Module, but function"),
-        ({"images": torch.zeros(4, 1, 5, 5, dtype=torch.uint8)}, r"floating point in \[0, 1\], but a uint8"),
-        ({"labels": ZEROS.int()}, r"labels must be classes \(B,\) in int64 or probabilities.*but a int32"),
+        ({"images": torch.zeros(4, 1, 5, 5, dtype=torch.uint8)}, r"floating point in \[0, 1\], got a uint8"),
+        ({"labels": ZEROS.int()}, r"labels must be classes \(B,\) in int64 or probabilities.*got a int32"),
         ({"labels": ZEROS.float()}, r"labels must be classes.*got a float32 tensor of shape \(4,\)"),
         ({"labels": ZEROS[:, None]}, r"labels must be classes.*got a int64 tensor of shape \(4, 1\)"),
         ({"labels": [0, 0, 0, 0]}, "labels must be a tensor"),
-        ({"epsilon": torch.tensor([0.1])}, r"epsilon must be a number or a.* of shape \(4,\), but a float32"),
+        ({"epsilon": torch.tensor([0.1])}, r"epsilon must be a number or a.* of shape \(4,\), got a float32"),
         ({"epsilon": ZEROS}, r"epsilon must be a number or a floating point tensor"),
         ({"epsilon": "0.1"}, "epsilon must be a number, got str '0.1'"),
         ({"step": torch.ones(2)}, r"step must be a number or a floating point tensor of shape \(4,\)"),
@@ -498,7 +498,7 @@ def test_a_model_without_gradients_to_its_input_is_refused(way):
 
 def test_models_that_do_not_return_logits_are_refused():
     with pytest.raises(
-        ValueError, match=r"must return logits \(4, K\) with K >= 2, but a float32 .*\(4, 1\)"
+        ValueError, match=r"must return logits \(4, K\) with K >= 2, got a float32 .*\(4, 1\)"
     ):
         pgd(nn.Sequential(nn.Flatten(), nn.Linear(25, 1)), GREY, ZEROS, 0.1)
     with pytest.raises(ValueError, match=r"must return logits \(4, K\)"):

@@ -187,7 +187,7 @@ def test_images_that_do_not_fit_are_refused(images, message):
 
 def test_wrong_dtypes_and_buckets_are_refused():
     images = torch.zeros(2, 3, 4, 4)
-    with pytest.raises(TypeError, match="uint8 or floating point, but a int64"):
+    with pytest.raises(TypeError, match="uint8 or floating point, got a int64"):
         RandAug()(images.long(), LABELS)
     with pytest.raises(TypeError, match="images must be a tensor"):
         RandAug()([1], LABELS)

@@ -204,7 +204,7 @@ def test_the_section_may_be_left_out_where_only_one_has_the_option():
         ("\n\nbatch_size: 0\n", r"line 3: batch_size must be at least 1, got 0"),
         ("augment: {name: randaug, m_max: 11}\n", r"line 1: m_max must be in 1..10, got 11"),
         ("labels: autolabel\n", r"line 1: labels needs alpha"),
-        ("labels: {name: label_smoothing, rho: 2}\n", r"line 1: rho must be in \[0, 1\], but 2"),
+        ("labels: {name: label_smoothing, rho: 2}\n", r"line 1: rho must be in \[0, 1\], got 2"),
         ("optimizer: {decay: some}\n", r"line 1: optimizer.decay must be one of 'everything', 'not_norms'"),
         ("augment: randaugg\n", r'line 1: there is no augmentation "randaugg".*Did you mean "randaug"'),
         ("loss: hinge\n", r'line 1: .*there is no loss "hinge"'),

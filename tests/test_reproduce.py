@@ -18,9 +18,10 @@ from auglabel.lab.paper.row import FIRST_SEED, Row
 from auglabel.lab.paper.study import NAMES, Study, in_order
 from auglabel.lab.paper.tables import table
 from auglabel.lab.sweep.job import Results
+from auglabel.lab.sweep.measurement import Measurement
 
 SMALL = ("--split.train=40", "--split.validation=20", "--epochs=1", "--model.widths=[4,4,4]")
-ON = ("--on=clean --images=30 --resamples=0", "--on=corrupted --suite=fog --images=10 --resamples=0")
+ON = (Measurement("clean", images=30), Measurement("corrupted", suite="fog", images=10))
 
 
 def small(regime: str, title: str, **more) -> Row:
@@ -165,9 +166,8 @@ def test_the_paper_scale_has_a_recipe_for_every_published_row(study):
 def test_corruptions_at_the_paper_scale_are_as_many_as_the_paper_says():
     types = published()["table2"]["corruption_types"]
     for row in rows.rows_of("table2", "paper"):
-        (words,) = (words for words in row.measured if "corrupted" in words)
-        suite = words.split("--suite=")[1].split()[0]
-        assert len(SUITES[suite]) == types[row.data]
+        (measured,) = (each for each in row.measured if each.on == "corrupted")
+        assert len(SUITES[measured.suite]) == types[row.data]
 
 
 @pytest.mark.parametrize("scale", ["cpu", "paper"])

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from auglabel.lab.evaluate.bootstrap import Figure
 from auglabel.lab.evaluate.evaluate import STREAMING, Evaluation, Row
-from auglabel.lab.evaluate.results import as_csv, as_json, as_tables
+from auglabel.lab.evaluate.results import as_csv, as_json, as_tables, read_evaluation
 
 NAMES = [*STREAMING, "equal_mass_ece", "classwise_ece", "aurc"]
 
@@ -28,12 +28,16 @@ def figures(start, intervals, nll=None):
 
 
 def evaluation(temperature=1.7, intervals=True, nll=None):
+    """At T, each figure is 0.2 more; at TA, where the temperature is 3.1, 0.3 more."""
+    temperatures = {} if temperature is None else {"T": temperature, "TA": 3.1}
+
     def row(on, severity, start):
-        scaled = figures(start + 0.2, intervals, nll) if temperature is not None else None
+        more = {"T": 0.2, "TA": 0.3}
+        scaled = {at: figures(start + more[at], intervals, nll) for at in temperatures}
         return Row(on, severity, 1234, figures(start, intervals, nll), scaled)
 
     graded = [row("corruptions.weather:snow", severity, 0.3 + severity / 50) for severity in range(1, 6)]
-    return Evaluation([row("clean", None, 0.1), row("pgd", None, 0.4), *graded], temperature, ["a note"])
+    return Evaluation([row("clean", None, 0.1), row("pgd", None, 0.4), *graded], temperatures, ["a note"])
 
 
 VARIANTS = pytest.mark.parametrize(
@@ -51,25 +55,28 @@ def test_json_is_strict_and_holds_every_number(temperature, intervals, nll):
     found = evaluation(temperature, intervals, nll)
     read = json.loads(json.dumps(as_json(found, {"run": "runs/x"})), parse_constant=refuse)
     assert read["run"] == "runs/x"
-    assert read["temperature"] == temperature
+    assert read["temperatures"] == found.temperatures
     assert read["notes"] == ["a note"]
     assert [(row["on"], row["severity"], row["count"]) for row in read["rows"]] == [
         (row.on, row.severity, row.count) for row in found.rows
     ]
     for written, row in zip(read["rows"], found.rows, strict=True):
-        assert (written["scaled"] is None) == (temperature is None)
-        for part in ("figures", "scaled") if temperature else ("figures",):
-            for name, figure in getattr(row, part).items():
+        assert list(written["scaled"]) == ([] if temperature is None else ["T", "TA"])
+        pairs = [
+            (written["figures"], row.figures),
+            *((written["scaled"][at], row.scaled[at]) for at in row.scaled),
+        ]
+        for plain, figures in pairs:
+            for name, figure in figures.items():
                 for end, value in figure._asdict().items():
-                    expected = value if math.isfinite(value) else None
-                    assert written[part][name][end] == expected
+                    assert plain[name][end] == (value if math.isfinite(value) else None)
     assert [mean["on"] for mean in read["means"]] == ["corruptions.weather:snow", "corrupted"]
     accuracy = sum(0.3 + severity / 50 for severity in range(1, 6)) / 5
     assert read["means"][1]["figures"]["accuracy"] == pytest.approx(accuracy)
     assert (read["means"][1]["figures"]["nll"] is None) == (nll is not None)
-    assert read["means"][1]["scaled"].get("accuracy") == (
-        pytest.approx(accuracy + 0.2) if temperature else None
-    )
+    means = {at: each["accuracy"] for at, each in read["means"][1]["scaled"].items()}
+    expected = {} if temperature is None else {"T": accuracy + 0.2, "TA": accuracy + 0.3}
+    assert means == pytest.approx(expected)
 
 
 @VARIANTS
@@ -78,17 +85,15 @@ def test_csv_reads_back_to_the_same_numbers(temperature, intervals, nll):
     found = evaluation(temperature, intervals, nll)
     lines = list(csv.DictReader(io.StringIO(as_csv(found))))
     expected = [
-        (row, at, part)
-        for row in found.rows
-        for at, part in ((1.0, row.figures), (temperature, row.scaled))
-        if part is not None
+        (row, at, part) for row in found.rows for at, part in [("", row.figures), *row.scaled.items()]
     ]
-    assert len(lines) == len(expected) == 7 * (2 if temperature else 1)
+    assert len(lines) == len(expected) == 7 * (3 if temperature else 1)
     for line, (row, at, part) in zip(lines, expected, strict=True):
         assert line["on"] == row.on
         assert line["severity"] == ("" if row.severity is None else str(row.severity))
         assert int(line["count"]) == 1234
-        assert float(line["temperature"]) == at
+        assert line["at"] == at
+        assert float(line["temperature"]) == {"": 1.0, "T": temperature, "TA": 3.1}[at]
         for name, figure in part.items():
             for end, value in zip(("", "_low", "_high"), figure, strict=True):
                 read = float(line[f"{name}{end}"])
@@ -109,14 +114,20 @@ def test_the_table_fits_80_columns_and_shows_the_numbers(temperature, intervals)
     assert all(len(line) <= 80 for line in text.splitlines())
     assert "…" not in text
     assert "1,234 test images" in text
-    # clean: accuracy 10.0 %, the third metric ECE 12.5 %, debiased 13.7 %, NLL the sixth, 0.1 + 5 x 0.0123
-    (clean,) = (line.split() for line in text.splitlines() if line.strip().startswith("clean"))
-    assert clean[1:5] == ["10.0", "12.5", "13.7", "0.162"]
-    assert clean[5:] == (["32.5", "0.362"] if temperature else [])
+    # clean: accuracy 10.0 %, then the third metric ECE 12.5 %, debiased 13.7 %, NLL the sixth,
+    # 0.1 + 5 x 0.0123, Brier the seventh and AURC the tenth
+    lines = [line.split() for line in text.splitlines()]
+    (clean,) = (words for words in lines if words[:1] == ["clean"])
+    assert clean[1:] == ["10.0", "12.5", "13.7", "0.162", "0.174", "0.211"]
+    for at, start in {"T": "30.0", "TA": "40.0"}.items():
+        found = [words for words in lines if words[:2] == ["at", at]]
+        assert len(found) == (3 if temperature else 0)  # clean, pgd and the mean over corruptions
+        assert not found or found[0][2] == start
     assert ("7.9-13.4" in text) == intervals
     assert ("0.14-0.20" in text) == intervals
     assert ("bootstrap intervals" in " ".join(text.split())) == intervals
-    assert ("temperature 1.7" in " ".join(text.split())) == (temperature is not None)
+    told = "T: temperature fitted on clean validation images, 1.7; TA: on augmented ones, 3.1"
+    assert (told in " ".join(text.split())) == (temperature is not None)
     # over the five severities: accuracy 36 %, ECE two metrics of 1.23 % later
     (corrupted,) = (line.split() for line in text.splitlines() if line.strip().startswith("corrupted"))
     assert corrupted[-len(clean) + 1 :][:2] == ["36.0", "38.5"]
@@ -135,7 +146,7 @@ def test_large_numbers_fit_too(nll):
 
 def test_one_image_all_right_fits():
     sure = dict.fromkeys(NAMES, Figure(1.0, 1.0, 1.0))
-    text = printed(Evaluation([Row("clean", None, 1, sure, sure)], 1e-30))
+    text = printed(Evaluation([Row("clean", None, 1, sure, {"T": sure})], {"T": 1e-30}))
     assert all(len(line) <= 80 for line in text.splitlines())
     assert "…" not in text
     assert "100.0-100.0" in text
@@ -145,3 +156,34 @@ def test_one_image_all_right_fits():
 def test_names_with_brackets_and_colons_are_shown_as_they_are():
     text = printed(evaluation(), "runs/[bold]x:fire:")
     assert "runs/[bold]x:fire:" in text
+
+
+def old_evaluation(notes):
+    figures = {"ece": {"value": 0.1, "low": None, "high": None}}
+    scaled = {"ece": {"value": 0.2, "low": None, "high": None}}
+    row = {"on": "clean", "severity": None, "count": 9, "figures": figures, "scaled": scaled}
+    mean = {"on": "corrupted", "pairs": 2, "figures": {"ece": 0.3}, "scaled": None}
+    return {
+        **{"format": "auglabel evaluation, version 1", "checkpoint": "last", "epoch": 1},
+        **{"data": {"checksum": "abc"}, "temperature": 1.5, "notes": notes, "rows": [row], "means": [mean]},
+    }
+
+
+@pytest.mark.parametrize(
+    ("notes", "at"), [([], "T"), (["The temperature was fitted on augmented validation images."], "TA")]
+)
+def test_an_evaluation_of_version_1_is_read_in_the_form_of_today(tmp_path, notes, at):
+    (tmp_path / "old.json").write_text(json.dumps(old_evaluation(notes)))
+    found = read_evaluation(tmp_path / "old.json")
+    assert found["temperatures"] == {at: 1.5}
+    assert found["rows"][0]["scaled"][at]["ece"]["value"] == 0.2
+    assert found["rows"][0]["figures"]["ece"]["value"] == 0.1
+    assert found["means"][0]["scaled"] == {}
+
+
+def test_an_evaluation_of_version_1_without_a_temperature_has_none(tmp_path):
+    old = old_evaluation(["There are no validation images, so no temperature was fitted."])
+    old["temperature"] = old["rows"][0]["scaled"] = None
+    (tmp_path / "old.json").write_text(json.dumps(old))
+    found = read_evaluation(tmp_path / "old.json")
+    assert (found["temperatures"], found["rows"][0]["scaled"]) == ({}, {})

@@ -253,11 +253,11 @@ def test_a_range_of_ten_times_is_drawn_by_its_logarithm(low, high, log):
         (["--trials", "3"], r"--trials goes with --search, such as labels.alpha=0.005..0.5"),
         (["--search", ALPHA, "--trials", "0"], r"--trials must be at least 1"),
         (["--search", ALPHA, "--trials", "2", "--seeds", "3"], r"--seeds goes with --over"),
-        (["--search", "alpha=0.1", "--trials", "2"], r"alpha must have a range such as 0.005..0.5, but 0.1"),
+        (["--search", "alpha=0.1", "--trials", "2"], r"alpha must have a range such as 0.005..0.5, got 0.1"),
         (["--search", "alpha=1..0.1", "--trials", "2"], r"alpha must have a range .* got 1..0.1"),
         (["--search", "alpha=a..b", "--trials", "2"], r"alpha must have a range"),
         (["--search", "alhpa=0.1..1", "--trials", "2"], r'no option "alhpa".*"labels.alpha"'),
-        (["--search", "momentum=0.1..2", "--trials", "2"], r"momentum must be in \[0, 1\], but 2"),
+        (["--search", "momentum=0.1..2", "--trials", "2"], r"momentum must be in \[0, 1\], got 2"),
         (["--search", "epochs=1..3", "--trials", "4"], r"--trials 4 is more than the 3 values there are"),
         (["--search", "alpha=0.1..1", "--trials", "2", "--labels.alpha=3"], r"by --labels.alpha: leave one"),
         (

@@ -136,7 +136,7 @@ def test_a_shared_run_knows_which_images_it_takes_and_its_temperature(pictured, 
     assert "No temperature was fitted" in (tmp_path / "before" / "README.md").read_text()
     assert cli.main(["eval", str(run.path)]) == 0
     assert cli.main(["share", str(run.path), str(tmp_path / "shared")]) == 0
-    fitted = json.loads((run.path / "eval" / "clean.json").read_text())["temperature"]
+    fitted = json.loads((run.path / "eval" / "clean.json").read_text())["temperatures"]["T"]
     config = json.loads((tmp_path / "shared" / "config.json").read_text())
     assert config["temperature"] == fitted == load_shared(tmp_path / "shared").temperature
     taken = {"channels": 3, "height": 12, "width": 12, "resize": 14, "filter": "bicubic"}
@@ -243,7 +243,7 @@ def broken(shared, **changes):
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"format": "another"}, 'format "auglabel model, version 1" was expected, but str'),
+        ({"format": "another"}, 'format "auglabel model, version 1" was expected, got str'),
         ({"model": {"name": "os:system"}}, 'its network is "os:system", which is not one of ours'),
         ({"model": {"name": "small", "widths": [1]}}, "does not fit: not enough values"),
         ({"model": {"name": "small", "depth": 3}}, "does not fit: .*unexpected keyword argument 'depth'"),
@@ -255,7 +255,7 @@ def broken(shared, **changes):
         ({"id2label": {"1": "cat", "2": "dog"}}, "must number at least 2 classes from 0"),
         ({"input": {"channels": 1}}, 'it does not say "input".height'),
         ({"input": {**INPUT, "height": 2**20}}, '"input" does not fit: height must be in 1..16384'),
-        ({"input": {**INPUT, "resize": 10}}, '"input" does not fit: resize must be in 28..16384, but 10'),
+        ({"input": {**INPUT, "resize": 10}}, '"input" does not fit: resize must be in 28..16384, got 10'),
         ({"input": {**INPUT, "width": 20, "resize": 30}}, "a square of 1 or 3 channels, got 1 x 28 x 20"),
         ({"temperature": 0}, '"temperature" must be above 0, got 0'),
         ({"temperature": "hot"}, "temperature.* must be "),

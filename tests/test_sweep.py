@@ -16,7 +16,9 @@ from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.runs.files import locked
 from auglabel.lab.sweep import sweep as sweeping
 from auglabel.lab.sweep.grid import Shared, grid
-from auglabel.lab.sweep.job import KEPT, Job, Results
+from auglabel.lab.sweep.job import Job, Results
+from auglabel.lab.sweep.measurement import Measurement
+from auglabel.lab.sweep.result import KEPT
 from auglabel.lab.sweep.summary import summary_of
 from auglabel.lab.sweep.sweep import Crew, run_all
 
@@ -46,7 +48,7 @@ def test_a_grid_is_every_value_with_every_seed(swept):
         alpha, seed = re.fullmatch(r"alpha(.*)-seed(\d)", name).groups()
         assert result["recipe"]["labels"]["alpha"] == float(alpha)
         assert (result["seed"], result["recipe"]["epochs"]) == (int(seed), 2)
-        assert result["measured"] == [f"--on={on} --images=10 --resamples=0" for on in ("clean", "fog")]
+        assert result["measured"] == [{"on": on, "images": 10} for on in ("clean", "fog")]
 
 
 def test_the_summary_has_mean_and_spread_over_seeds_and_the_lowest_validation_nll_is_the_choice(swept):
@@ -212,7 +214,7 @@ def test_words_beyond_the_grid_are_shared_and_a_regime_in_the_grid_comes_before_
 
 def made_up(folder, *runs):
     """A result for each (point, validation NLL, rows of accuracy and ECE), without a run."""
-    shared = Shared("embedded", tuple(TINY), ("--on=corrupted",))
+    shared = Shared("embedded", tuple(TINY), (Measurement("corrupted"),))
     results, jobs = Results(folder), {}
     for seed, (value, nll, rows) in enumerate(runs):
         point = shared.point({"labels.alpha": value})
@@ -266,7 +268,7 @@ def test_help_shows_the_options_of_the_recipe_too(capsys):
         (["--over", "labels.alhpa=1,2"], r'labels has no option "alhpa" for autolabel.*"alpha"'),
         (
             ["--over", "labels.alpha="],
-            r'--over takes options with their values, such as .* but "labels.alpha=',
+            r'--over takes options with their values, such as .* got "labels.alpha=',
         ),
         (["--over", "labels.alpha"], r'got "labels.alpha"'),
         (["--over", "alpha=1,,2"], r"--over: one of the values of alpha is empty"),

@@ -52,7 +52,7 @@ def test_strengths_and_shares_that_mean_nothing_are_refused(part, value, error, 
 
 
 def test_labels_that_are_not_whole_numbers_are_refused():
-    with pytest.raises(TypeError, match=r"labels must be an int64 tensor of shape \(B,\), but a float32"):
+    with pytest.raises(TypeError, match=r"labels must be an int64 tensor of shape \(B,\), got a float32"):
         View(**{**parts(), "labels": torch.zeros(2)})
-    with pytest.raises(TypeError, match="must be a tensor, but list"):
+    with pytest.raises(TypeError, match="must be a tensor, got list"):
         View(**{**parts(), "bucket": [0, 0]})

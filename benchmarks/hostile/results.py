@@ -9,8 +9,10 @@ from typing import Any
 from auglabel.lab.paper.readings import reading
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.sweep.grid import Point
-from auglabel.lab.sweep.job import FORMAT as RESULT
-from auglabel.lab.sweep.job import KEPT, Job, Results
+from auglabel.lab.sweep.job import Job, Results
+from auglabel.lab.sweep.measurement import Measurement
+from auglabel.lab.sweep.result import COLUMNS
+from auglabel.lab.sweep.result import FORMAT as RESULT
 from auglabel.lab.sweep.summary import summary_of
 from hostile.spoil import Files, as_json
 
@@ -18,18 +20,19 @@ from hostile.spoil import Files, as_json
 @functools.cache
 def a_job() -> Job:
     recipe = read_recipe("embedded", ["--regime=randaug_autolabel", "--epochs=2", "--m_max=2", "--alpha=0.1"])
-    return Job("one", recipe, ("--on=clean --resamples=0",))
+    return Job("one", recipe, (Measurement("clean"),))
 
 
 def a_result() -> dict[str, Any]:
     job = a_job()
-    columns = ["on", "severity", "count", *KEPT, *(f"scaled_{name}" for name in KEPT)]
-    rows = [["clean", None, 10, *([0.5] * (len(columns) - 3))]]
-    evaluation = {"words": job.measured[0], "columns": columns, "rows": rows}
+    rows = [["clean", None, 10, *([0.5] * (len(COLUMNS) - 3))]]
+    evaluation = {"columns": list(COLUMNS), "rows": rows}
     return {
         **{"format": RESULT, "name": job.name, "digest": job.digest, "recipe": job.plain, "seed": 0},
-        **{"measured": list(job.measured), "seconds": {"training": 5.0, "measuring": 3.0}},
+        **{"measured": [{"on": "clean"}], "seconds": {"training": 5.0, "measuring": 3.0}},
         **{"validation": {"nll": 1.0, "accuracy": 0.5, "ece": 0.1}, "labels": {"rotate": [1.0, 0.9]}},
+        **{"validation_augmented": {"nll": 1.0}, "temperatures": {"T": 1.5}, "labelled_images": 20},
+        "label_spread": {"mean": 0.95, "lowest": 0.9, "highest": 1.0},
         **{"evaluations": [evaluation], "views": {"rotate": {"accuracy": [0.9, 0.8], "count": [3, 3]}}},
     }
 

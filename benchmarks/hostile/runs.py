@@ -28,7 +28,7 @@ from auglabel.lab.report.subject import read_subject
 from auglabel.lab.runs.files import read_lines
 from auglabel.lab.runs.run import PARTS, RUN_FORMAT, Run
 from auglabel.lab.share.card import measured
-from auglabel.lab.sweep.job import KEPT
+from auglabel.lab.sweep.result import KEPT
 from auglabel.lab.train.saving import checkpoint_of, restore
 from auglabel.lab.train.train import facts_of, labels_of
 from auglabel.lab.train.trainer import Trainer
@@ -68,10 +68,10 @@ def an_evaluation() -> dict[str, Any]:
     figures = {name: {"value": 0.5, "low": None, "high": 0.6} for name in (*KEPT, "max_ce")}
     bins = {"count": [6.0, 4.0], "confidence": [2.4, 3.6], "correct": [3.0, 3.0]}
     rows = [
-        {"on": on, "severity": s, "count": 10, "figures": figures, "scaled": figures, "bins": bins}
+        {"on": on, "severity": s, "count": 10, "figures": figures, "scaled": {"T": figures}, "bins": bins}
         for on, s in (("clean", None), ("fog", 1), ("fog", 2))
     ]
-    means = [{"on": "corrupted", "pairs": 2, "figures": dict.fromkeys(KEPT, 0.5), "scaled": None}]
+    means = [{"on": "corrupted", "pairs": 2, "figures": dict.fromkeys(KEPT, 0.5), "scaled": {}}]
     about = {
         "checkpoint": "last",
         "epoch": 2,
@@ -79,7 +79,14 @@ def an_evaluation() -> dict[str, Any]:
         "attack": None,
         "corruptions": None,
     }
-    return {"format": EVALUATION_FORMAT, **about, "notes": [], "rows": rows, "means": means}
+    return {
+        "format": EVALUATION_FORMAT,
+        **about,
+        "temperatures": {"T": 1.5},
+        "notes": [],
+        "rows": rows,
+        "means": means,
+    }
 
 
 def read_report(place: Path) -> object:

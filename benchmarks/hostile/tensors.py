@@ -16,7 +16,7 @@ import torch
 from safetensors.torch import save
 from torch import nn
 
-from auglabel.lab.evaluate.measured import run_weights
+from auglabel.lab.evaluate.network import run_weights
 from auglabel.lab.runs.checkpoint import FORMAT as CHECKPOINT
 from auglabel.lab.runs.checkpoint import _checksum as checkpoint_sum
 from auglabel.lab.runs.checkpoint import load_weights, require_fitting

@@ -17,7 +17,7 @@ from auglabel.checks import require_whole, shown
 from auglabel.data.source import DataSet, Source, Subset
 from auglabel.data.split import Parts
 from auglabel.lab.evaluate.audit import Audit, as_json, audit_of
-from auglabel.lab.evaluate.measured import load_into, run_weights
+from auglabel.lab.evaluate.network import load_into, run_weights
 from auglabel.lab.pictures.inspect import heat_map
 from auglabel.lab.recipe.build import data_for, model_for, require_predictions
 from auglabel.lab.recipe.catalogue import AUGMENTATIONS

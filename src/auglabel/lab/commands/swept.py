@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -13,14 +12,12 @@ from pathlib import Path
 from rich.console import Console
 
 from auglabel.checks import require_whole
-from auglabel.lab.evaluate.conditions import Attack
-from auglabel.lab.evaluate.corrupted import Corruptions
-from auglabel.lab.evaluate.measured import Measured, asked_for
 from auglabel.lab.recipe.options import pairs
 from auglabel.lab.runs.files import locked
 from auglabel.lab.sweep.forecast import core_hours
 from auglabel.lab.sweep.grid import SUCH_AS, Grid, Shared, counted, grid, require_once
 from auglabel.lab.sweep.job import Job, Results
+from auglabel.lab.sweep.measurement import Measurement, digest_words
 from auglabel.lab.sweep.search import Searches
 from auglabel.lab.sweep.summary import summary_of
 from auglabel.lab.sweep.sweep import Crew
@@ -70,15 +67,15 @@ class Sweep:
         """Of what is measured."""
         return list(dict.fromkeys(name.strip() for name in self.measure.split(","))) if self.measure else []
 
-    def measured(self) -> tuple[str, ...]:
-        """The words of an `auglabel eval` for each name, all of which can be measured."""
-        few = [] if self.images is None else [f"--images={self.images}"]
-        for name in self.names:
+    def measured(self) -> tuple[Measurement, ...]:
+        """A measurement for each name, all of which can be measured."""
+        found = tuple(Measurement(on=name, images=self.images) for name in self.names)
+        for each in found:
             try:
-                asked_for(Measured(on=name), Attack(), Corruptions())
+                each.request()
             except ValueError as error:
                 raise ValueError(str(error).replace("--on", "--measure", 1)) from None
-        return tuple(shlex.join([f"--on={name}", *few, "--resamples=0"]) for name in self.names)
+        return found
 
 
 def sweep_recipe(name: str, words: Sequence[str], asked: Sweep, crew: Crew) -> None:
@@ -99,7 +96,8 @@ def sweep_recipe(name: str, words: Sequence[str], asked: Sweep, crew: Crew) -> N
         summary = summary_of(work.runs(), results, asked.names)
         if summary.lines:
             how = {key: value for key, value in asdict(asked).items() if key in ("over", "search", "trials")}
-            summary.write(out, {"recipe": name, "words": list(words), **how, "measured": shared.measured})
+            how["measured"] = digest_words(shared.measured)
+            summary.write(out, {"recipe": name, "words": list(words), **how})
             console.print(summary.table(str(out)))
             console.print(f"wrote {out / 'summary'}.json and .csv", markup=False, soft_wrap=True)
     if failed:

@@ -16,9 +16,8 @@ from auglabel.corrupt import SUITES
 from auglabel.lab.commands.audited import Audited, audit_network
 from auglabel.lab.commands.swept import Sweep, sweep_recipe
 from auglabel.lab.copies.copies import Copies, corrupt_data
-from auglabel.lab.evaluate.conditions import Attack
-from auglabel.lab.evaluate.corrupted import Corruptions
-from auglabel.lab.evaluate.measured import Measured, asked_for, evaluate_network, evaluate_run
+from auglabel.lab.evaluate.options import Attack, Corruptions, EvalOptions
+from auglabel.lab.evaluate.request import EvalRequest, evaluate_network, evaluate_run
 from auglabel.lab.paper.reproduce import Reproduce
 from auglabel.lab.paper.study import NAMES
 from auglabel.lab.recipe import options
@@ -109,19 +108,19 @@ def _recipe(name: str | None, words: list[str], begun: str | None) -> Recipe:
 
 def evaluate(words: list[str]) -> dict[str, Any]:
     name, rest = _named(words)
-    how, rest = flags(Measured, rest)
+    options, rest = flags(EvalOptions, rest)
     attack, rest = flags(Attack, rest)
     corruptions, rest = flags(Corruptions, rest)
-    asked = asked_for(how, attack, corruptions)
+    request = EvalRequest(options, attack, corruptions)
     if name is not None and Run(Path(name)).exists():
-        return evaluate_run(Run(Path(name)), asked, rest)
+        return evaluate_run(Run(Path(name)), request, rest)
     if name is not None:
         raise FileNotFoundError(f"{name} is not a run: it has no recipe.yaml.")
-    if how.weights is None:
+    if options.weights is None:
         raise ValueError(
             "what to measure? Give a run, or --model NAME --weights FILE.safetensors and --data."
         )
-    return evaluate_network(draft.read_recipe(None, rest), asked)
+    return evaluate_network(draft.read_recipe(None, rest), request)
 
 
 def corrupt(words: list[str]) -> None:
@@ -255,7 +254,7 @@ VERBS: dict[str, Callable[[list[str]], object]] = {  # an exit code, if a whole 
 FLAGS: dict[str, tuple[str, list[type]]] = {
     "demo": ("", [DemoFlags]),
     "train": ("[RECIPE]", [Where, How]),
-    "eval": ("RUN", [Measured, Attack, Corruptions]),
+    "eval": ("RUN", [EvalOptions, Attack, Corruptions]),
     "sweep": ("RECIPE", [Sweep, Crew]),
     "corrupt": ("DATA OUT [--data.root DIR]", [Copies]),
     "preview": ("[RECIPE or RUN]", [Shown]),

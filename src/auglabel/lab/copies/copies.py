@@ -23,7 +23,7 @@ from auglabel.corrupt.frost import PHOTOGRAPHS, textures
 from auglabel.data.corrupted import FORMAT, folder_name, read_about
 from auglabel.data.source import DataSet, Source
 from auglabel.lab.copies.layouts import AsArrays, AsFolders, Writer, file_names, writing
-from auglabel.lab.evaluate.corrupted import require_severities
+from auglabel.lab.evaluate.options import require_severities
 from auglabel.lab.machine.bar import bar_of
 from auglabel.lab.machine.workers import cores, each
 from auglabel.lab.recipe import read as draft

@@ -14,10 +14,11 @@ from torch import Generator, Tensor, nn
 
 from auglabel.attack.foolbox import ATTACKS, foolbox_attack
 from auglabel.attack.pgd import pgd
-from auglabel.checks import entry, kind_of, require_number, require_whole
+from auglabel.checks import entry, kind_of
 from auglabel.corrupt import SEVERITIES, SUITES
 from auglabel.data.source import DataSet, Source
-from auglabel.lab.evaluate.corrupted import Corruptions
+from auglabel.lab.evaluate.corrupted import CorruptedImages, corrupted_images
+from auglabel.lab.evaluate.options import Attack, Corruptions
 from auglabel.models.by_name import imported
 from auglabel.modes import evaluating
 
@@ -27,9 +28,11 @@ Move = Callable[[nn.Module, Tensor, Tensor, Generator], Tensor]  # model, images
 
 @dataclass(frozen=True)
 class Condition:
-    """One row of a results table; one that `attacks` asks the network, so its batches must be small.
+    """What one row of a results table is measured on.
 
-    `source` gives, for the test images and the data set that they are of, the images to use instead.
+    `source` gives the images to use instead of the test images, if there are any: it takes the test images
+    and the data set that they are of. `move` changes a batch further, with the network at hand; one that
+    `attacks` asks the network, so its batches must be small.
     """
 
     on: str
@@ -39,36 +42,20 @@ class Condition:
     source: Callable[[Source, DataSet | None], Source] | None = None
 
 
-@dataclass(frozen=True)
-class Attack:
-    """The evaluation attack of the paper: PGD, 50 steps of 2.5 epsilon / steps, 3 restarts"""
-
-    epsilon: float = 0.03
-    """largest change of a pixel, pixels being in [0, 1]"""
-    steps: int = 50
-    """of PGD"""
-    restarts: int = 3
-    """of PGD, from random starts"""
-
-    def __post_init__(self) -> None:
-        require_number("epsilon", self.epsilon, 0, 1)
-        require_whole("steps", self.steps, 1)
-        require_whole("restarts", self.restarts, 1)
-
-
 def conditions(
-    names: Sequence[str], attack: Attack, corruptions: Corruptions | None = None
+    names: Sequence[str], attack: Attack, images: CorruptedImages | None = None
 ) -> list[Condition]:
     """The rows meant by `names`: clean, pgd, foolbox:NAME, corrupted, one corruption's name, module:function.
 
     A function of the user's is called with (images, severity, generator), images and generator on the CPU,
     for each severity 1..5, and returns images of that shape, in [0, 1].
     """
-    known = [each for name in names for each in _named(name, attack, corruptions or Corruptions())]
+    images = images or corrupted_images(Corruptions())
+    known = [each for name in names for each in _named(name, attack, images)]
     return list({(each.on, each.severity): each for each in known}.values())
 
 
-def _named(name: str, attack: Attack, corruptions: Corruptions) -> list[Condition]:
+def _named(name: str, attack: Attack, images: CorruptedImages) -> list[Condition]:
     if name.startswith("foolbox:"):
         kind = name.removeprefix("foolbox:")
         entry("foolbox attack", ATTACKS, kind)
@@ -79,9 +66,9 @@ def _named(name: str, attack: Attack, corruptions: Corruptions) -> list[Conditio
         function = _function(name)
         return [Condition(name, partial(_function_at, name, function, s), s) for s in SEVERITIES]
     if name == "corrupted":
-        return [each for one in corruptions.names for each in _corrupted(one, corruptions)]
+        return [each for one in images.options.names for each in _corrupted(one, images)]
     if name in SUITES["all"]:
-        return _corrupted(name, corruptions)
+        return _corrupted(name, images)
     known = {
         "clean": Condition("clean", as_it_is),
         "pgd": Condition("pgd", partial(_pgd, attack), attacks=True),
@@ -95,11 +82,11 @@ def _named(name: str, attack: Attack, corruptions: Corruptions) -> list[Conditio
     return [found]
 
 
-def _corrupted(name: str, corruptions: Corruptions) -> list[Condition]:
-    corruptions.require(name)
+def _corrupted(name: str, images: CorruptedImages) -> list[Condition]:
+    images.require(name)
     return [
-        Condition(name, as_it_is, severity, source=partial(corruptions.source, name, severity))
-        for severity in corruptions.severities
+        Condition(name, as_it_is, severity, source=partial(images.source, name, severity))
+        for severity in images.options.severities
     ]
 
 

@@ -2,102 +2,117 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from functools import cached_property, partial
+import contextlib
+import hashlib
+import json
+import math
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from auglabel.checks import require_whole
-from auglabel.corrupt import SEVERITIES, corrupt, parameters_for, require_large, suite
+from auglabel import __version__
+from auglabel.corrupt import corrupt, parameters_for, require_large
 from auglabel.data.corrupted import Corrupted, corrupted
 from auglabel.data.decode import Streamed
 from auglabel.data.source import DataSet, Source, Subset
+from auglabel.lab.evaluate.options import Corruptions
 
+LARGEST_KEPT = 3 * 64 * 64  # bytes of an image; larger ones would fill the disk
 OWN = "give the copies of its own data set"
 RESEMBLES = {"color": "saturate"}  # an operation of training, and the corruption that it is much like
 
 
-@dataclass(frozen=True)
-class Corruptions:
-    """What `corrupted` stands for in --on"""
+class CorruptedImages(ABC):
+    """Where the corrupted test images of an evaluation come from."""
 
-    suite: str = "paper"
-    """standard (15), paper (17), extra (4), all (19), or names with commas between"""
-    severities: tuple[int, ...] = SEVERITIES
-    """of every corruption"""
-    parameters: Literal["cifar", "imagenet"] | None = None
-    """whose figures to use; cifar below 64 pixels, imagenet from there on, if not given"""
-    frost: str | None = None
-    """directory of the published frost photographs; a texture of our own if not given"""
-    corruption_seed: int = 0
-    """of what the corruptions draw: the same pictures for every run"""
-    copies: str | None = None
-    """directory of CIFAR-10-C, CIFAR-100-C, ImageNet-C or of `auglabel corrupt`, to read instead"""
+    def __init__(self, options: Corruptions) -> None:
+        self.options = options
 
-    def __post_init__(self) -> None:
-        suite(self.suite)
-        require_severities(self.severities)
-        require_whole("corruption_seed", self.corruption_seed, 0)
-        given = [name for name in ("parameters", "frost", "corruption_seed") if getattr(self, name)]
-        if self.copies is not None and given:
-            raise ValueError(f"copies are read as they are: --{given[0]} changes nothing in them.")
-
-    @cached_property
-    def names(self) -> tuple[str, ...]:
-        return suite(self.suite)
-
+    @abstractmethod
     def require(self, name: str) -> None:
-        """Say now, not after hours, that something is missing."""
-        if self.read is None:
-            self.made(name, 1, torch.zeros(1, 3, 16, 16, dtype=torch.uint8), torch.arange(1))
-        else:
-            self.read.require(name)
+        """Raise now, not after hours, if what this corruption needs is missing."""
 
-    @cached_property
-    def read(self) -> Corrupted | None:
-        """The copies on disk, if that is where the pictures come from."""
-        return None if self.copies is None else corrupted(self.copies)
-
+    @abstractmethod
     def source(self, name: str, severity: int, test: Source, data: DataSet | None = None) -> Source:
         """The test images, which are those of `data`, under a corruption."""
-        if self.read is None:
-            require_large(*test.shape[1:])
-            return Made(test, partial(self.made, name, severity))
-        if data is not None:
-            _require_of(self.read, data)
-        copies = self.read.source(name, severity)
-        if copies.shape != test.shape:
-            raise ValueError(
-                f"{self.read.where} has images of {copies.shape} (channels, height, width), but the run's "
-                f"have {test.shape}: {OWN}."
-            )
-        return _same_images(copies, test, self.read)
+
+    @abstractmethod
+    def origin(self, names: Sequence[str], shape: tuple[int, int, int]) -> dict[str, str]:
+        """Who made the images, in words; for copies also the directory."""
+
+    def about(self, names: Sequence[str], shape: tuple[int, int, int]) -> dict[str, Any]:
+        """What a result says of the corrupted images."""
+        asked = {"suite": self.options.suite, "names": list(names)}
+        return {**asked, "severities": list(self.options.severities), **self.origin(names, shape)}
+
+
+def corrupted_images(options: Corruptions, cache: Path | None = None) -> CorruptedImages:
+    """Copies from disk if the options name them; else images made here, kept in `cache` if it is given."""
+    return MadeImages(options, cache) if options.copies is None else CopiedImages(options)
+
+
+class MadeImages(CorruptedImages):
+    """Images corrupted here, as they are needed."""
+
+    def __init__(self, options: Corruptions, cache: Path | None = None) -> None:
+        super().__init__(options)
+        self.cache = cache
+
+    def require(self, name: str) -> None:
+        self.made(name, 1, torch.zeros(1, 3, 16, 16, dtype=torch.uint8), torch.arange(1))
+
+    def source(self, name: str, severity: int, test: Source, data: DataSet | None = None) -> Source:
+        require_large(*test.shape[1:])
+        made = Made(test, partial(self.made, name, severity))
+        if self.cache is None or data is None or math.prod(test.shape) > LARGEST_KEPT:
+            return made
+        keys = [data.checksum, name, severity, self.options.corruption_seed, self.options.parameters]
+        words = json.dumps([*keys, self.options.frost, __version__, torch.__version__])
+        key = hashlib.blake2b(words.encode(), digest_size=8).hexdigest()
+        return Kept(made, self.cache / f"{name}-{severity}-{key}")
 
     def made(self, name: str, severity: int, images: Tensor, index: Tensor) -> Tensor:
         """`images` under a corruption, drawn for their `index`."""
-        options: dict[str, Any] = {"parameters": self.parameters, "frost": self.frost}
-        return corrupt(images, name, severity, seed=self.corruption_seed, index=index, **options)
+        given: dict[str, Any] = {"parameters": self.options.parameters, "frost": self.options.frost}
+        return corrupt(images, name, severity, seed=self.options.corruption_seed, index=index, **given)
 
-    def about(self, names: Sequence[str], shape: tuple[int, int, int]) -> dict[str, Any]:
-        """Where the pictures came from, for a result."""
-        facts = {"suite": self.suite, "names": list(names), "severities": list(self.severities)}
-        if self.read is not None:
-            return {**facts, "from": self.read.origin(names), "copies": str(self.read.where)}
-        parameters = self.parameters or parameters_for(*shape[1:])
-        frost = "procedural frost" if self.frost is None else "frost photographs"
-        made = f"made here, seed {self.corruption_seed}, {parameters} parameters"
-        return {**facts, "from": made + (f", {frost}" if "frost" in names else "")}
+    def origin(self, names: Sequence[str], shape: tuple[int, int, int]) -> dict[str, str]:
+        parameters = self.options.parameters or parameters_for(*shape[1:])
+        frost = "procedural frost" if self.options.frost is None else "frost photographs"
+        made = f"made here, seed {self.options.corruption_seed}, {parameters} parameters"
+        return {"from": made + (f", {frost}" if "frost" in names else "")}
 
 
-def require_severities(severities: Sequence[int]) -> None:
-    for severity in severities:
-        require_whole("severities", severity, 1, 5)
-    if not severities or len(set(severities)) < len(severities):
-        raise ValueError(f"severities must name some of 1..5 once each, got {severities}.")
+class CopiedImages(CorruptedImages):
+    """Copies on disk."""
+
+    def __init__(self, options: Corruptions) -> None:
+        super().__init__(options)
+        assert options.copies is not None
+        self.copies = corrupted(options.copies)
+
+    def require(self, name: str) -> None:
+        self.copies.require(name)
+
+    def source(self, name: str, severity: int, test: Source, data: DataSet | None = None) -> Source:
+        if data is not None:
+            _require_of(self.copies, data)
+        copies = self.copies.source(name, severity)
+        if copies.shape != test.shape:
+            raise ValueError(
+                f"{self.copies.where} has images of {copies.shape} (channels, height, width), but the run's "
+                f"have {test.shape}: {OWN}."
+            )
+        return _same_images(copies, test, self.copies)
+
+    def origin(self, names: Sequence[str], shape: tuple[int, int, int]) -> dict[str, str]:
+        return {"from": self.copies.origin(names), "copies": str(self.copies.where)}
 
 
 class Made(Source):
@@ -111,6 +126,59 @@ class Made(Source):
 
     def fetch(self, rows: Tensor, draw: int | None = None) -> Tensor:
         return self.make(self.source.fetch(rows, draw), self.source.index(rows))
+
+
+class Kept(Source):
+    """Corrupted images that are made once and then read from disk, by any number of processes.
+
+    The file has a record for each image of the whole test set: its checksum and its pixels. A record that is
+    missing or torn is made again, and two processes that make the same one write the same bytes. A file that
+    cannot be written only costs time.
+    """
+
+    streams = True
+
+    def __init__(self, made: Made, path: Path) -> None:
+        self.made, self.path = made, path
+        self.labels, self.shape = made.labels, made.shape
+        self.size = 4 + math.prod(self.shape)  # bytes of a record
+
+    def fetch(self, rows: Tensor, draw: int | None = None) -> Tensor:
+        index = self.made.source.index(rows)
+        records = self._read(index.tolist())
+        missing = torch.tensor([not _sound(record) for record in records])
+        if missing.any():
+            made = self.made.fetch(rows[missing], draw)
+            new = iter(_record(image) for image in made)
+            records = [next(new) if gone else old for gone, old in zip(missing, records, strict=True)]
+            self._write({at: records[n] for n, at in enumerate(index.tolist()) if missing[n]})
+        pixels = torch.frombuffer(bytearray(b"".join(records)), dtype=torch.uint8).view(len(rows), self.size)
+        return pixels[:, 4:].reshape(len(rows), *self.shape)
+
+    def _read(self, index: Sequence[int]) -> list[bytes]:
+        try:
+            with self.path.open("rb") as file:
+                return [file.read(self.size) for at in index if file.seek(at * self.size) >= 0]
+        except OSError:
+            return [b""] * len(index)
+
+    def _write(self, records: Mapping[int, bytes]) -> None:
+        with contextlib.suppress(OSError):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.path.open("ab").close()
+            with self.path.open("r+b") as file:
+                for at, record in records.items():
+                    file.seek(at * self.size)
+                    file.write(record)
+
+
+def _record(image: Tensor) -> bytes:
+    pixels = image.contiguous().numpy().tobytes()
+    return zlib.crc32(pixels).to_bytes(4, "little") + pixels
+
+
+def _sound(record: bytes) -> bool:
+    return len(record) > 4 and zlib.crc32(record[4:]).to_bytes(4, "little") == record[:4]
 
 
 class Reordered(Source):

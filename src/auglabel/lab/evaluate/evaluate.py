@@ -1,16 +1,16 @@
-"""Measure a trained network: accuracy and calibration, with intervals, and with its temperature fitted."""
+"""Measure a trained network: each condition is predicted once and measured as trained, at T and at TA."""
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import torch
-from torch import Generator, Tensor, nn
+from torch import Tensor, nn
 
 from auglabel import metrics
 from auglabel.augment.base import Augmentation
@@ -18,37 +18,36 @@ from auglabel.calibration import CONFIDENCE, CORRECT, COUNT, Calibration
 from auglabel.checks import require_whole
 from auglabel.data.source import DataSet, Source
 from auglabel.lab.evaluate.bootstrap import Figure, bootstrapped, interval, resampled
-from auglabel.lab.evaluate.conditions import Condition, as_it_is
+from auglabel.lab.evaluate.conditions import Condition
 from auglabel.lab.evaluate.corrupted import Reordered
+from auglabel.lab.evaluate.predict import Fitted, Predictor, fit_temperatures
 from auglabel.lab.recipe.seeding import generator_for
-from auglabel.lab.train import feed
-from auglabel.modes import evaluating, pixels
-from auglabel.scaling import TemperatureScaling
 
 STREAMING = ("accuracy", "confidence", "ece", "debiased_ece", "max_ce", "nll", "brier")
 BASIC = ("ece", "max_ce", "equal_mass_ece", "classwise_ece")  # with a basic interval: see bootstrap.py
 WHOLE_RESAMPLES = 100  # each is computed anew; and only where there is no severity, since those are many
-BLOCK = 250  # rows that share a random stream
+
+Figures = dict[str, Figure]  # by metric
 
 
 @dataclass(frozen=True)
 class Row:
-    """What a network reaches on one condition, as it is and with its temperature fitted."""
+    """What a network reaches on one condition: as trained, and `scaled` at each fitted temperature."""
 
     on: str
     severity: int | None
     count: int
-    figures: dict[str, Figure]
-    scaled: dict[str, Figure] | None
-    bins: dict[str, list[float]] = field(default_factory=dict)  # sums per bin of confidence
+    figures: Figures
+    scaled: dict[str, Figures] = field(default_factory=dict)  # by T, TA
+    bins: dict[str, list[float]] = field(default_factory=dict)  # sums per bin of confidence, as trained
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """All rows, and the temperature of lowest NLL on the validation images."""
+    """All rows, and the temperatures by their names: T, TA."""
 
     rows: list[Row]
-    temperature: float | None
+    temperatures: dict[str, float] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
     def means(self) -> list[dict[str, Any]]:
@@ -63,22 +62,21 @@ class Evaluation:
                 "on": name,
                 "pairs": len(rows),
                 "figures": _mean([row.figures for row in rows]),
-                "scaled": _mean([row.scaled for row in rows if row.scaled is not None]),
+                "scaled": {at: _mean([row.scaled[at] for row in rows]) for at in rows[0].scaled},
             }
             for name, rows in groups.items()
         ]
 
 
-def _mean(parts: Sequence[dict[str, Figure]]) -> dict[str, float]:
-    names = parts[0] if parts else ()
-    return {name: statistics.fmean(part[name].value for part in parts) for name in names}
+def _mean(parts: Sequence[Figures]) -> dict[str, float]:
+    return {name: statistics.fmean(part[name].value for part in parts) for name in parts[0]}
 
 
 def evaluate(
     model: nn.Module,
     test: Source,
     validation: Source,
-    rows: Sequence[Condition],
+    conditions: Iterable[Condition],
     *,
     seed: int = 0,
     images: int | None = None,
@@ -88,13 +86,14 @@ def evaluate(
     workers: int = 0,
     data: DataSet | None = None,
     augment: Augmentation | None = None,
+    fitted: Fitted | None = None,
     told: Callable[[str], None] = lambda line: None,
 ) -> Evaluation:
     """Measure `model`, whose device is used, on each condition of the test images.
 
-    `images` takes that many of them, drawn once and the same for every condition. The temperature comes
-    from the validation images alone: clean, or a view of each by `augment`. `data` is what copies on disk
-    are held against.
+    `images` takes that many of them, drawn once and the same for every condition. Temperatures come from
+    the validation images alone, clean and, if given, as `augment` draws them; or they are `fitted` already.
+    `data` is what copies on disk are held against.
 
     Random numbers come from the seed and the condition, in blocks of 250 rows: `batch_size`, how many images
     the network sees at once, changes none of what a corruption draws. An attack asks the network, so it goes
@@ -104,100 +103,81 @@ def evaluate(
         raise ValueError("there are no test images to measure on.")
     require_whole("batch_size", batch_size, 1)
     require_whole("resamples", resamples, 0)
+    chosen = _chosen(len(test), images, seed)
+    predictor = Predictor(model, seed, batch_size, workers)
+    if fitted is None:
+        fitted = fit_temperatures(predictor, validation, augment, bins=bins)
+    rows = []
+    for condition in conditions:
+        told(f"{condition.on}{'' if condition.severity is None else f', severity {condition.severity}'}")
+        source = images_under(condition, test, data, chosen)
+        logits = predictor.logits(source, chosen, condition)
+        rows.append(measured(condition, logits, source.labels[chosen], fitted, resamples, bins, seed))
+    return Evaluation(rows, fitted.temperatures, list(fitted.notes))
+
+
+def _chosen(count: int, images: int | None, seed: int) -> Tensor:
+    """The rows of the test images to use: `images` of them, drawn by the seed, or all."""
     if images is not None:
         require_whole("images", images, 1)
-    chosen = torch.arange(len(test))
-    if images is not None and images < len(test):
-        chosen = torch.randperm(len(test), generator=generator_for(seed, "images"))[:images].sort().values
-    scaling, notes = _fit(model, validation, augment, seed, batch_size, workers)
-    measured = []
-    for condition in rows:
-        told(f"{condition.on}{'' if condition.severity is None else f', severity {condition.severity}'}")
-        seen = test if condition.source is None else condition.source(test, data)
-        if isinstance(seen, Reordered) and len(chosen) < len(seen):
-            raise ValueError(
-                "--images takes the same images for every condition, but the copies have them in another "
-                "order than the run's data: leave it out."
-            )
-        logits = predict(model, seen, chosen, condition, seed, batch_size, workers)
-        labels = seen.labels[chosen]
-        whole = min(resamples, WHOLE_RESAMPLES) if condition.severity is None else 0
-        read = partial(figures, labels=labels, resamples=resamples, whole=whole, bins=bins, seed=seed)
-        scaled = None if scaling is None else read(scaling(logits.double()))
-        row = Row(condition.on, condition.severity, len(labels), read(logits), scaled)
-        measured.append(replace(row, bins=_binned(logits, labels, bins)))
-    return Evaluation(measured, None if scaling is None else float(scaling.temperature), notes)
+    if images is None or images >= count:
+        return torch.arange(count)
+    return torch.randperm(count, generator=generator_for(seed, "images"))[:images].sort().values
 
 
-def _fit(
-    model: nn.Module,
-    validation: Source,
-    augment: Augmentation | None,
-    seed: int,
-    batch_size: int,
-    workers: int,
-) -> tuple[TemperatureScaling | None, list[str]]:
-    if len(validation) == 0:
-        return None, ["There are no validation images, so no temperature was fitted."]
-    condition = Condition("clean", as_it_is)
-    notes: list[str] = []
-    if augment is not None:
-        condition = Condition("augmented", partial(_augmented, augment), attacks=True)
-        notes = ["The temperature was fitted on augmented validation images."]
-    logits = predict(model, validation, torch.arange(len(validation)), condition, seed, batch_size, workers)
-    try:
-        return TemperatureScaling().fit(logits, validation.labels), notes
-    except ValueError as error:
-        return None, [f"No temperature was fitted: {error}"]
+def images_under(condition: Condition, test: Source, data: DataSet | None, chosen: Tensor) -> Source:
+    """The test images under a condition: from memory, from disk, or made as they are fetched."""
+    source = test if condition.source is None else condition.source(test, data)
+    if isinstance(source, Reordered) and len(chosen) < len(source):
+        raise ValueError(
+            "--images takes the same images for every condition, but the copies have them in another "
+            "order than the run's data: leave it out."
+        )
+    return source
 
 
-def _augmented(
-    augment: Augmentation, model: nn.Module, images: Tensor, labels: Tensor, generator: Generator
-) -> Tensor:
-    return augment(images, labels, model, generator=generator).images
-
-
-def predict(
-    model: nn.Module,
-    source: Source,
-    rows: Tensor,
+def measured(
     condition: Condition,
+    logits: Tensor,
+    labels: Tensor,
+    fitted: Fitted,
+    resamples: int,
+    bins: int,
     seed: int,
-    batch_size: int,
-    workers: int,
-) -> Tensor:
-    """Logits (N, K), on the CPU, of the model on `rows` of `source` under a condition."""
-    device = next((p.device for p in model.parameters()), torch.device("cpu"))
-    purpose, together = f"{condition.on}/{condition.severity}", batch_size if condition.attacks else BLOCK
-    logits: list[Tensor] = []
-    for number, block in enumerate(feed.batches(source, rows.split(BLOCK), workers=workers)):
-        generator = generator_for(seed, purpose, number)
-        images, labels = (part.to(device).split(together) for part in block)
-        for some, classes in zip(images, labels, strict=True):
-            moved = condition.move(model, pixels(some, model), classes, generator)
-            with evaluating(model), torch.no_grad():
-                logits += [model(batch).float().cpu() for batch in moved.split(batch_size)]
-    return torch.cat(logits)
+) -> Row:
+    """A row of the table, out of one set of predictions: as trained, and at each fitted temperature."""
+    whole = min(resamples, WHOLE_RESAMPLES) if condition.severity is None else 0
+    read = partial(figures, labels=labels, resamples=resamples, whole=whole, seed=seed)
+    logits = logits.double()
+    seen = _seen(logits, labels, bins)
+    scaled = {name: scaling(logits) for name, scaling in fitted.scalings.items()}
+    return Row(
+        condition.on,
+        condition.severity,
+        len(labels),
+        read(logits, seen),
+        {name: read(each, _seen(each, labels, bins)) for name, each in scaled.items()},
+        _bins(seen),
+    )
 
 
-def _binned(logits: Tensor, labels: Tensor, bins: int) -> dict[str, list[float]]:
-    """What a reliability diagram is drawn from; those of several runs can be added up."""
+def _seen(logits: Tensor, labels: Tensor, bins: int) -> Calibration:
     seen = Calibration(bins=bins)
-    seen.update_logits(logits.double(), labels)
-    return {
-        name: seen.sums[part, 0].tolist()
-        for name, part in (("count", COUNT), ("confidence", CONFIDENCE), ("correct", CORRECT))
-    }
+    seen.update_logits(logits, labels)
+    return seen
+
+
+def _bins(seen: Calibration) -> dict[str, list[float]]:
+    """What a reliability diagram is drawn from; those of several runs can be added up."""
+    parts = {"count": COUNT, "confidence": CONFIDENCE, "correct": CORRECT}
+    return {name: seen.sums[part, 0].tolist() for name, part in parts.items()}
 
 
 def figures(
-    logits: Tensor, labels: Tensor, resamples: int, whole: int, bins: int, seed: int
-) -> dict[str, Figure]:
+    logits: Tensor, seen: Calibration, labels: Tensor, resamples: int, whole: int, seed: int
+) -> Figures:
     """Every metric of these predictions; `resamples` for those that stream, `whole` for the others."""
-    logits = logits.double()
-    seen = Calibration(bins=bins)
-    seen.update_logits(logits, labels)
-    generator = generator_for(seed, "bootstrap")
+    generator, bins = generator_for(seed, "bootstrap"), seen.bins
     found = {name: Figure(float(getattr(seen, name)), math.nan, math.nan) for name in STREAMING}
     if resamples:
         again = resampled(logits, labels, resamples, bins, generator)

@@ -14,37 +14,62 @@ from rich.table import Table
 from rich.text import Text
 
 from auglabel.lab.evaluate.bootstrap import Figure
-from auglabel.lab.evaluate.evaluate import Evaluation, Row
+from auglabel.lab.evaluate.evaluate import Evaluation
+from auglabel.lab.evaluate.predict import TA, T
 from auglabel.sealed import read_sealed, unlike
 
-EVALUATION_FORMAT = "auglabel evaluation, version 1"
+EVALUATION_FORMAT = "auglabel evaluation, version 2"
+VERSION_1 = "auglabel evaluation, version 1"
 FIGURES = {...: {"value": (float, None), ...: (float, None)}}
+MEANS = {...: (float, None)}
 BINS = {name: [float] for name in ("count", "confidence", "correct")}
-EVALUATION = {  # what is read of one
-    **{"checkpoint": str, "epoch": int, "data": {"checksum": str}},
-    **{"attack?": (None, {"epsilon": float}), "notes": [str], "temperature?": (float, None)},
-    "corruptions?": (None, {"from": str, "names": [str], "severities": [int]}),
-    "rows": [
-        {
-            **{"on": str, "severity": (int, None), "count": int},
-            **{"figures": FIGURES, "scaled": (None, FIGURES), "bins?": (None, dict)},
-        }
-    ],
-    "means": [{"pairs": int, "figures": {...: (float, None)}, "scaled": (None, {...: (float, None)})}],
+
+
+def _shape(scaled: Any, scaled_means: Any) -> dict[str, Any]:
+    """What is read of an evaluation."""
+    row = {"on": str, "severity": (int, None), "count": int, "figures": FIGURES, "scaled": scaled}
+    return {
+        **{"checkpoint": str, "epoch": int, "data": {"checksum": str}},
+        **{"attack?": (None, {"epsilon": float}), "notes": [str]},
+        **{"temperature?": (float, None), "temperatures?": {...: float}},
+        "corruptions?": (None, {"from": str, "names": [str], "severities": [int]}),
+        "rows": [row | {"bins?": (None, dict)}],
+        "means": [{"pairs": int, "figures": MEANS, "scaled": scaled_means}],
+    }
+
+
+EVALUATION = {
+    EVALUATION_FORMAT: _shape({...: FIGURES}, {...: MEANS}),
+    VERSION_1: _shape((None, FIGURES), (None, MEANS)),
 }
 IN_PERCENT = ("accuracy", "confidence", "ece", "debiased_ece", "max_ce", "equal_mass_ece", "classwise_ece")
-SHOWN = {"accuracy": "accuracy", "ece": "ECE", "debiased_ece": "debiased", "nll": "NLL"}
+SHOWN = {
+    **{"accuracy": "accuracy", "ece": "ECE", "debiased_ece": "debiased", "nll": "NLL"},
+    **{"brier": "Brier", "aurc": "AURC"},
+}
+MEANING = {T: "temperature fitted on clean validation images", TA: "on augmented ones"}
 
 
 def read_evaluation(path: Path) -> dict[str, Any]:
-    """What `auglabel eval` wrote."""
+    """What `auglabel eval` wrote, in the form that it has now."""
     again = "Measure it again."
-    found = read_sealed(path, EVALUATION_FORMAT, what="an evaluation", otherwise=again, shape=EVALUATION)
+    found = read_sealed(path, EVALUATION_FORMAT, VERSION_1, what="an evaluation", otherwise=again)
+    if wrong := unlike(found, EVALUATION[found["format"]]):
+        raise ValueError(f"{path} is damaged or of another version: {wrong}. {again}")
     for row in found["rows"]:
         bins = row.get("bins") or {name: [] for name in BINS}  # older ones have none
         if row["count"] < 1 or unlike(bins, BINS) or len({len(bins[name]) for name in BINS}) > 1:
             raise ValueError(f"{path} is damaged: the images or bins of a row of it are wrong. {again}")
-    return found
+    return _converted(found) if found["format"] == VERSION_1 else found
+
+
+def _converted(found: dict[str, Any]) -> dict[str, Any]:
+    """An evaluation of version 1, which had one temperature and told in a note which images it is from."""
+    at = TA if "The temperature was fitted on augmented validation images." in found["notes"] else T
+    for part in (*found["rows"], *found["means"]):
+        part["scaled"] = {at: part["scaled"]} if part["scaled"] else {}
+    temperature = found.pop("temperature", None)
+    return found | {"temperatures": {} if temperature is None else {at: temperature}}
 
 
 def as_json(evaluation: Evaluation, about: Mapping[str, Any]) -> dict[str, Any]:
@@ -52,7 +77,7 @@ def as_json(evaluation: Evaluation, about: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "format": EVALUATION_FORMAT,
         **about,
-        "temperature": evaluation.temperature,
+        "temperatures": evaluation.temperatures,
         "notes": evaluation.notes,
         "rows": [
             {
@@ -60,13 +85,15 @@ def as_json(evaluation: Evaluation, about: Mapping[str, Any]) -> dict[str, Any]:
                 "severity": row.severity,
                 "count": row.count,
                 "figures": _plain(row.figures),
-                "scaled": None if row.scaled is None else _plain(row.scaled),
+                "scaled": {at: _plain(figures) for at, figures in row.scaled.items()},
                 "bins": row.bins,
             }
             for row in evaluation.rows
         ],
         "means": [
-            mean | {part: _finite(mean[part]) for part in ("figures", "scaled")}
+            mean
+            | {"figures": _finite(mean["figures"])}
+            | {"scaled": {at: _finite(each) for at, each in mean["scaled"].items()}}
             for mean in evaluation.means()
         ],
     }
@@ -82,18 +109,18 @@ def _finite(values: Mapping[str, float]) -> dict[str, float | None]:
 
 
 def as_csv(evaluation: Evaluation) -> str:
-    """One line per row and temperature, three columns per metric."""
+    """A line per row as trained, and one at each fitted temperature; three columns per metric."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     names = list(evaluation.rows[0].figures)
     columns = [f"{name}{end}" for name in names for end in ("", "_low", "_high")]
-    writer.writerow(["on", "severity", "count", "temperature", *columns])
+    writer.writerow(["on", "severity", "count", "at", "temperature", *columns])
+    temperatures = {"": 1.0, **evaluation.temperatures}
     for row in evaluation.rows:
-        for temperature, figures in ((1.0, row.figures), (evaluation.temperature, row.scaled)):
-            if figures is not None:
-                values = [value for name in names for value in figures[name]]
-                severity = "" if row.severity is None else row.severity
-                writer.writerow([row.on, severity, row.count, temperature, *values])
+        for at, figures in {"": row.figures, **row.scaled}.items():
+            values = [value for name in names for value in figures[name]]
+            severity = "" if row.severity is None else row.severity
+            writer.writerow([row.on, severity, row.count, at, temperatures[at], *values])
     return file.getvalue()
 
 
@@ -103,24 +130,23 @@ def as_tables(evaluation: Evaluation, title: str) -> list[Table]:
     return [_usual(evaluation, title), *([_by_severity(evaluation)] if graded else [])]
 
 
-def _usual(evaluation: Evaluation, title: str) -> Table:
-    """Under each figure its interval, beside them ECE and NLL at the fitted temperature."""
+def _usual(evaluation: Evaluation, heading: str) -> Table:
+    """Under each figure its interval; under each row the same at the fitted temperatures."""
     count = evaluation.rows[0].count
-    images = Text(f"{title}: {count:,} test image{'s' if count > 1 else ''}")
+    images = Text(f"{heading}: {count:,} test image{'s' if count > 1 else ''}")
     table = Table(title=images, box=box.SIMPLE_HEAD, padding=0, caption=_caption(evaluation))
     table.add_column("on", min_width=9, overflow="fold")
     for name in SHOWN.values():
         table.add_column(f" {name}", justify="right", no_wrap=True)
-    if evaluation.temperature is not None:
-        for name in ("ECE T", "NLL T"):
-            table.add_column(f" {name}", justify="right", no_wrap=True)
     for row in evaluation.rows:
         if row.severity is None:
-            table.add_row(*_cells(row))
+            for at, figures in {"": row.figures, **row.scaled}.items():
+                label = Text(f"  at {at}" if at else row.on)
+                table.add_row(label, *(_with_interval(metric, figures[metric]) for metric in SHOWN))
     for mean in evaluation.means()[-1:]:  # over all pairs of corruption and severity
-        scaled = [_shown(name, mean["scaled"][name]) for name in ("ece", "nll")] if mean["scaled"] else []
-        values = [_shown(name, mean["figures"][name]) for name in SHOWN]
-        table.add_row(Text(f"{mean['on']}, mean of {mean['pairs']}"), *values, *scaled)
+        for at, values in {"": mean["figures"], **mean["scaled"]}.items():
+            label = Text(f"  at {at}" if at else f"{mean['on']}, mean of {mean['pairs']}")
+            table.add_row(label, *(_shown(metric, values[metric]) for metric in SHOWN))
     return table
 
 
@@ -147,16 +173,10 @@ def _caption(evaluation: Evaluation) -> str:
     intervals = any(not math.isnan(row.figures["accuracy"].low) for row in evaluation.rows)
     parts = ["accuracy and both ECEs in %"]
     parts += ["below, 95 % bootstrap intervals"] if intervals else []
-    parts += [f"T: at temperature {evaluation.temperature:.3g}"] if evaluation.temperature is not None else []
+    parts += [
+        f"{at}: {MEANING[at]}, {temperature:.3g}" for at, temperature in evaluation.temperatures.items()
+    ]
     return "; ".join(parts)
-
-
-def _cells(row: Row) -> list[str | Text]:
-    cells: list[str | Text] = [Text(row.on if row.severity is None else f"{row.on} {row.severity}")]
-    cells += [_with_interval(metric, row.figures[metric]) for metric in SHOWN]
-    if row.scaled is not None:
-        cells += [_with_interval(metric, row.scaled[metric]) for metric in ("ece", "nll")]
-    return cells
 
 
 def _with_interval(name: str, figure: Figure) -> str:

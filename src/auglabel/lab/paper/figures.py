@@ -135,7 +135,7 @@ def _largest_magnitude(row: Row) -> float | None:
 
 def _images(row: Row) -> float | None:
     """Training images, or the share of them at the paper's scale; rows of Table 2 have all."""
-    everything = {"cpu": 2000, "fas": IMAGES, "pap": 1}[row.recipe[:3]]
+    everything = {"cpu": 2000.0, "fas": float(IMAGES), "pap": 1.0}[row.recipe[:3]]
     return row.number("train", otherwise=everything)
 
 

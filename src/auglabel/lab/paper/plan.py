@@ -14,6 +14,7 @@ from auglabel.lab.paper.study import Study
 from auglabel.lab.paper.verdicts import LEVEL, claims
 from auglabel.lab.recipe.read import recipe_path
 from auglabel.lab.sweep.forecast import core_hours
+from auglabel.lab.sweep.measurement import digest_words
 from auglabel.whole import write_text
 
 RULES = {
@@ -82,7 +83,7 @@ def _about(study: Study, row: Row, cost: Cost) -> dict[str, Any]:
         **({"words": " ".join(row.words)} if row.words else {}),
         "seeds": study.seeds or row.seeds,
         **choice,
-        "measured": list(row.measured),
+        "measured": digest_words(row.measured),
         unit(study): round(cost[2], 2),
     }
 

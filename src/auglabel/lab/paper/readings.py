@@ -1,6 +1,6 @@
 """Read a metric off a result by its name.
 
-    accuracy, confidence, ece, debiased_ece, nll, brier    on clean test images
+    accuracy, confidence, ece, debiased_ece, nll, brier, aurc    on clean test images
     gap                           confidence - accuracy: above 0, over-confident
     caccuracy, cece, cgap, ...    mean over all (corruption, severity) pairs
     ece@3                         mean over the corruptions at severity 3; @0 is clean
@@ -20,10 +20,10 @@ import statistics
 from typing import Any
 
 from auglabel.corrupt import SUITES
-from auglabel.lab.sweep.job import KEPT
+from auglabel.lab.sweep.result import KEPT
 
 CLASSES = {"cifar10": 10, "cifar100": 100}
-PATTERN = re.compile(rf"(c?)({'|'.join((*KEPT, 'aurc', 'gap'))})(?:@(\d))?( TA?)?")
+PATTERN = re.compile(rf"(c?)({'|'.join((*KEPT, 'gap'))})(?:@(\d))?( TA?)?")
 
 
 def reading(result: dict[str, Any], metric: str) -> float | None:
@@ -56,12 +56,9 @@ def _mean(
 ) -> float | None:
     values = []
     for evaluation in result["evaluations"]:
-        if ("--temperature=augmented" in evaluation["words"]) != (temperature == " TA"):
+        if f"{name}{temperature}" not in evaluation["columns"]:  # results of before
             continue
-        title = f"scaled_{name}" if temperature else name
-        if title not in evaluation["columns"]:  # older results have no AURC
-            return None
-        column = evaluation["columns"].index(title)
+        column = evaluation["columns"].index(f"{name}{temperature}")
         rows = [row for row in evaluation["rows"] if row[0] in on and severity in (None, row[1])]
         values += [row[column] for row in rows]
     return None if not values or None in values else statistics.fmean(values)

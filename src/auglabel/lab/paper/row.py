@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from auglabel.lab.recipe.recipe import Choice
+from auglabel.lab.sweep.measurement import Measurement
 
 Scale = Literal["paper", "cpu", "fast"]
 
 FIRST_SEED = 20  # those before have been looked at while the method was built
-CORRUPTED = "--on=corrupted --suite=paper --images=1000 --resamples=0"
-CLEAN = "--on=clean --resamples=0"
-PGD = "--on=pgd --images=1000 --resamples=0"
+CORRUPTED = Measurement("corrupted", suite="paper", images=1000)
+CLEAN = Measurement("clean")
 MEASURED = (CLEAN, CORRUPTED)
 FIVE = ("rotate", "posterize", "solarize", "shear_x", "shear_y")  # operations of Figures 2 and 3
 ROBUST = ("at-", "at_multi-", "at_autolabel-")  # of Figure 7
@@ -45,7 +45,7 @@ class Row:
     tuned: str = ""  # "rho" or "alpha", chosen on validation data
     values: tuple[float, ...] = ()  # to choose from
     like: str = ""  # or the row whose choice this one takes
-    measured: tuple[str, ...] = MEASURED
+    measured: tuple[Measurement, ...] = MEASURED
     views: Choice | None = None
     extra: bool = False  # not in the paper: run last
     scaled: tuple[str, ...] = ()  # "T", "TA": lines of their own for its runs at a fitted temperature

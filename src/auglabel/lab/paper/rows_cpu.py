@@ -8,10 +8,8 @@ from typing import Any
 
 from auglabel.lab.paper.row import (
     CLEAN,
-    CORRUPTED,
     FIVE,
     MEASURED,
-    PGD,
     ROBUST,
     Row,
     fewer,
@@ -21,10 +19,11 @@ from auglabel.lab.paper.row import (
     tuned_of,
 )
 from auglabel.lab.recipe.recipe import Choice
+from auglabel.lab.sweep.measurement import Measurement
 
 VALUES = {"rho": (0.01, 0.02, 0.05, 0.1, 0.2), "alpha": (0.02, 0.05, 0.1, 0.2, 0.5)}  # to choose from
 FEWER = {"rho": (0.02, 0.05, 0.1), "alpha": (0.02, 0.1, 0.5)}  # where a run takes longer
-AUGMENTED = (f"{CLEAN} --temperature=augmented", f"{CORRUPTED} --temperature=augmented")
+AUGMENTED = tuple(replace(each, augmented=True) for each in MEASURED)
 
 
 def _row(method: str, data: str, seeds: int, words: Sequence[str] = (), suffix: str = "", **more: Any) -> Row:
@@ -41,7 +40,7 @@ def _row(method: str, data: str, seeds: int, words: Sequence[str] = (), suffix: 
 
 def _table2() -> list[Row]:
     methods = [f"{base}{end}" for base in ("randaug", "augmix") for end in ("", "_ls", "_autolabel")]
-    ten = [_row(m, "cifar10", 5, measured=MEASURED + (() if "_" in m else AUGMENTED)) for m in methods]
+    ten = [_row(m, "cifar10", 5, measured=MEASURED if "_" in m else AUGMENTED) for m in methods]
     hundred = [_row(method, "cifar100", 3) for method in methods]
     return [*ten, *_extra(), *(replace(row, values=FEWER.get(row.tuned, ())) for row in hundred)]
 
@@ -80,7 +79,7 @@ def _extra() -> list[Row]:
 
 def _adversarial(data: str, radii: Sequence[float], pgd: float) -> list[Row]:
     """Six methods, vanilla once; rho and alpha are chosen at the data set's smallest radius."""
-    on = (*(MEASURED if data == "cifar10" else (CLEAN,)), f"{PGD} --epsilon={pgd}")
+    on = (*(MEASURED if data == "cifar10" else (CLEAN,)), Measurement("pgd", images=1000, epsilon=pgd))
     values, smallest = (FEWER, 0.01) if data == "cifar10" else (VALUES, 0.1)
     rows = [_row("vanilla_at", data, 3, measured=on)]
     for radius in radii:

@@ -13,7 +13,6 @@ from auglabel.lab.paper.row import (
     CLEAN,
     FIVE,
     MEASURED,
-    PGD,
     ROBUST,
     Row,
     changed,
@@ -23,6 +22,7 @@ from auglabel.lab.paper.row import (
     tuned_of,
 )
 from auglabel.lab.recipe.recipe import Choice
+from auglabel.lab.sweep.measurement import Measurement
 
 SEEDS = 4
 MILD_SEEDS = 2
@@ -31,6 +31,7 @@ ATTACKED = {"rho": (0.02, 0.05, 0.1), "alpha": (0.1, 0.3, 1.0)}  # at the radius
 TRADED = {"rho": (0.1, 0.2, 0.3), "alpha": (0.1, 0.3, 1.0)}  # at those of Table 4; rho is the paper's
 RADII = (0.03, 0.1)  # of Table 4
 IMAGES = 45000  # to train on
+ATTACK = Measurement("pgd", images=1000, epsilon=0.03)
 VARIANT = "--labels=autolabel_variant"
 # An attack of ten steps costs eleven times a plain one: fewer images, a narrower network, smaller batches.
 SMALLER = (
@@ -122,9 +123,8 @@ def _mixup() -> list[Row]:
 
 def _adversarial(*radii: float) -> list[Row]:
     """Vanilla, and five kinds of training at each radius; rho and alpha are chosen at 0.01 and at 0.03."""
-    on = (*MEASURED, f"{PGD} --epsilon=0.03") if 0.01 in radii else (CLEAN, f"{PGD} --epsilon=0.03")
-    on_vanilla = (*MEASURED, f"{PGD} --epsilon=0.03")
-    rows = [_row("cifar10", "vanilla", SMALLER, measured=on_vanilla, scaled=("T",))]
+    on = (*MEASURED, ATTACK) if 0.01 in radii else (CLEAN, ATTACK)
+    rows = [_row("cifar10", "vanilla", SMALLER, measured=(*MEASURED, ATTACK), scaled=("T",))]
     for radius in radii:
         words = (*SMALLER, f"--augment.epsilon_max={radius}")
         for regime in ("at", "ccat", "at_ls", "at_multi", "at_autolabel"):

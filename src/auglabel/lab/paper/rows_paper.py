@@ -9,6 +9,7 @@ from typing import Any
 from auglabel.lab.paper.published import published
 from auglabel.lab.paper.row import CLEAN, FIVE, ROBUST, Row, fewer, five, title_of
 from auglabel.lab.recipe.recipe import Choice
+from auglabel.lab.sweep.measurement import Measurement
 
 
 def paper_rows(name: str) -> list[Row]:
@@ -53,9 +54,9 @@ def _paper_row(line: Mapping[str, Any], about: Mapping[str, Any]) -> Row:
     if method.startswith(("at", "ccat")) and place is None:
         place = about["settings"]["epsilon_max"]
     end = "" if place is None else f"-{place:g}"
-    attacked = "--on=pgd --epsilon=0.03 --resamples=0"
+    attacked = Measurement("pgd", epsilon=0.03)
     suite = "standard" if data == "imagenet" else "paper"  # 15 types there, 17 on CIFAR
-    corrupted = f"--on=corrupted --suite={suite} --resamples=0"
+    corrupted = Measurement("corrupted", suite=suite)
     row = Row(
         f"paper/{data}-{method}{end}",
         title_of(method),

@@ -12,7 +12,7 @@ from torch import nn
 
 from auglabel.data.source import DataSet
 from auglabel.data.split import Parts
-from auglabel.lab.evaluate.measured import run_weights
+from auglabel.lab.evaluate.network import run_weights
 from auglabel.lab.pictures.chart import history_chart
 from auglabel.lab.pictures.inspect import (
     ASCII_BARS,

@@ -16,16 +16,19 @@ from auglabel.lab.recipe.catalogue import AUGMENTATIONS, REGIMES, Regime
 from auglabel.lab.recipe.recipe import flat, listed
 from auglabel.lab.report.subject import Method, Subject
 
-METRICS = {  # as people write them; those at the fitted temperature begin with scaled_
+METRICS = {  # as people write them; those at a fitted temperature end in T or TA
     "accuracy": "accuracy",
     "ece": "ECE",
     "debiased_ece": "debiased ECE",
     "nll": "NLL",
     "brier": "Brier",
-    "scaled_ece": "ECE at T",
-    "scaled_nll": "NLL at T",
+    "aurc": "AURC",
+    "ece T": "ECE at T",
+    "nll T": "NLL at T",
+    "ece TA": "ECE at TA",
+    "nll TA": "NLL at TA",
 }
-PERCENT = tuple(name for name in METRICS if name.removeprefix("scaled_") in IN_PERCENT)
+PERCENT = tuple(name for name in METRICS if name.partition(" ")[0] in IN_PERCENT)
 Place = tuple[str, int | None]  # what was measured, and its severity
 OVERALL: Place = ("corrupted", None)  # the mean over all pairs of corruption and severity
 
@@ -112,8 +115,8 @@ class Condition:
 
 
 def _value(row: Mapping[str, Any], metric: str) -> float | None:
-    part = row["scaled"] if metric.startswith("scaled_") else row["figures"]
-    found = (part or {}).get(metric.removeprefix("scaled_"))
+    name, _, at = metric.partition(" ")
+    found = (row["scaled"].get(at, {}) if at else row["figures"]).get(name)
     value = found["value"] if isinstance(found, dict) else found  # means have no interval
     return None if value is None else float(value)
 
@@ -129,8 +132,14 @@ def conditions_of(methods: Sequence[Method]) -> list[Condition]:
                         details = ", ".join(word for word in key[1:-1] if word)
                         groups[key] = Condition(key[0], details, whole=_whole(evaluation, subject))
                     seeds = groups[key].rows.setdefault(place, {}).setdefault(method.title, {})
-                    seeds.setdefault(subject.seed, row)  # the same measured twice counts once
+                    before = seeds.get(subject.seed)  # the same measured twice counts once
+                    seeds[subject.seed] = row if before is None else _joined(before, row)
     return _told_apart(list(groups.values()))
+
+
+def _joined(before: Mapping[str, Any], row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A row measured twice: as it was first, with the temperatures of both."""
+    return {**before, "scaled": {**row["scaled"], **before["scaled"]}}
 
 
 def _measured(
@@ -139,7 +148,6 @@ def _measured(
     """Every row, and the mean over corruptions, with what says how it was measured: words, then the rest."""
     corruptions, attack = evaluation.get("corruptions"), evaluation.get("attack")
     rest = ["best checkpoint"] if evaluation["checkpoint"] == "best" else []
-    rest += [note for note in evaluation["notes"] if "temperature" in note]
     split = str(flat(subject.recipe).get("split.test"))  # how many test images are cut off, if any
     for row in evaluation["rows"]:
         how, which = "", split

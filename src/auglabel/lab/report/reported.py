@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from auglabel.lab.evaluate.measured import load_into, run_weights
+from auglabel.lab.evaluate.network import load_into, run_weights
 from auglabel.lab.paper.charts import load_altair
 from auglabel.lab.pictures.show import sheet_of
 from auglabel.lab.recipe.build import data_for, model_for

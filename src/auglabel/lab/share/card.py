@@ -44,8 +44,8 @@ def measured(run: Run) -> list[Metric]:
 def temperature_of(run: Run) -> float | None:
     """What `auglabel eval` fitted on the validation images as they are, if it was run."""
     for evaluation in _evaluations(run):
-        if not any("temperature" in note for note in evaluation["notes"]):  # fitted otherwise, or not at all
-            return evaluation.get("temperature")
+        if (found := evaluation["temperatures"].get("T")) is not None:
+            return float(found)
     return None
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -10,12 +9,10 @@ from itertools import islice
 
 import torch
 
-from auglabel.lab.evaluate.conditions import Attack
-from auglabel.lab.evaluate.corrupted import Corruptions
-from auglabel.lab.evaluate.measured import Measured, asked_for
+from auglabel.lab.evaluate.predict import VIEWS
 from auglabel.lab.recipe.build import data_for
-from auglabel.lab.recipe.options import flags
 from auglabel.lab.sweep.job import Job, Results
+from auglabel.lab.sweep.measurement import Measurement
 from auglabel.lab.train.feed import batches
 from auglabel.lab.train.trainer import Trainer
 from auglabel.measure import calibrate
@@ -74,7 +71,8 @@ def _parts(job: Job) -> Iterator[float]:
         yield (time.process_time() - start) * share * job.recipe.training.epochs
     prediction = _prediction(trainer)
     yield prediction * len(parts.validation) * job.recipe.training.epochs
-    yield prediction * sum(_predictions(words, len(parts.test)) for words in job.measured)
+    yield prediction * (len(parts.validation) + max(VIEWS, len(parts.validation)))  # to fit T and TA
+    yield prediction * sum(_predictions(each, len(parts.test)) for each in job.measured)
 
 
 def _train(trainer: Trainer) -> float:
@@ -96,13 +94,11 @@ def _prediction(trainer: Trainer) -> float:
     return (time.process_time() - start) / IMAGES
 
 
-def _predictions(words: str, test: int) -> float:
+def _predictions(measurement: Measurement, test: int) -> float:
     """How many predictions an evaluation is worth; a step of an attack counts for three."""
-    how, rest = flags(Measured, shlex.split(words))
-    attack, rest = flags(Attack, rest)
-    corruptions, _ = flags(Corruptions, rest)
-    total = 0.0
-    for row in asked_for(how, attack, corruptions).rows:
-        cost = 3 * attack.steps * attack.restarts if row.attacks else 1 if row.source is None else CORRUPTING
-        total += cost * min(how.images or test, test)
+    request, total = measurement.request(), 0.0
+    for each in request.conditions:
+        attack = 3 * request.attack.steps * request.attack.restarts
+        cost = attack if each.attacks else 1 if each.source is None else CORRUPTING
+        total += cost * min(measurement.images or test, test)
     return total

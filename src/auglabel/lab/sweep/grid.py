@@ -12,6 +12,7 @@ from rich.console import Console
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.recipe.recipe import Recipe
 from auglabel.lab.sweep.job import Job, Results
+from auglabel.lab.sweep.measurement import Measurement
 from auglabel.lab.sweep.sweep import Crew, run_all
 
 SUCH_AS = {
@@ -38,7 +39,7 @@ class Shared:
 
     recipe: str
     words: tuple[str, ...] = ()
-    measured: tuple[str, ...] = ()
+    measured: tuple[Measurement, ...] = ()
 
     @property
     def name(self) -> str:

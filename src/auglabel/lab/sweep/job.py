@@ -9,10 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import math
-import shlex
 import time
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -21,43 +18,42 @@ from typing import Any
 import torch
 
 from auglabel.checks import shown
-from auglabel.lab.evaluate.conditions import Attack
-from auglabel.lab.evaluate.corrupted import Corruptions
-from auglabel.lab.evaluate.measured import Measured, asked_for, evaluate_run, run_weights
+from auglabel.lab.evaluate.network import LoadedNetwork, network_of_run
+from auglabel.lab.evaluate.options import EvalOptions
+from auglabel.lab.evaluate.request import fit, measure_network
 from auglabel.lab.machine.memory import keep_memory
-from auglabel.lab.recipe.build import data_for, model_for
 from auglabel.lab.recipe.catalogue import AUGMENTATIONS
-from auglabel.lab.recipe.options import MENUS, flags, usual
+from auglabel.lab.recipe.options import MENUS, usual
 from auglabel.lab.recipe.recipe import ELSEWHERE, Choice, Recipe, flat
 from auglabel.lab.recipe.seeding import generator_for
-from auglabel.lab.runs.checkpoint import require_fitting
 from auglabel.lab.runs.run import Run
+from auglabel.lab.sweep.measurement import Measurement, digest_words
+from auglabel.lab.sweep.result import (
+    FORMAT,
+    as_text,
+    evaluation_of,
+    label_spread,
+    read_result,
+    readings_of,
+)
 from auglabel.lab.train.feed import batches, in_turn
 from auglabel.lab.train.train import How, train
 from auglabel.measure import calibrate
-from auglabel.sealed import read_sealed, sealed
+from auglabel.sealed import read_sealed
 from auglabel.tablefile import FORMAT as TABLE
 from auglabel.whole import write_text
-
-FORMAT = "auglabel result, version 1"
-RESULT = {  # what is read of one
-    **{"recipe": dict, "validation": (None, {...: (math.inf, None)}), "labels": (None, {...: [float]})},
-    "evaluations": [{"words": str, "columns": [str], "rows": [[(float, None, str)]]}],
-    "views": (None, {...: {"accuracy": [float], ...: [math.inf]}}),
-}
-KEPT = ("accuracy", "confidence", "ece", "debiased_ece", "nll", "brier")  # of each measured row
 
 
 @dataclass(frozen=True)
 class Job:
-    """A recipe to train, and what to measure then: the words of each `auglabel eval`.
+    """A recipe to train, and what to measure of it on the test images.
 
     `views` names an augmentation: calibration on the test images is then measured in each of its buckets.
     """
 
     name: str
     recipe: Recipe
-    measured: tuple[str, ...] = ()
+    measured: tuple[Measurement, ...] = ()
     views: Choice | None = None
 
     @cached_property
@@ -75,7 +71,7 @@ class Job:
         given = flat(self.plain)
         expected = usual({section: given[f"{section}.name"] for section in MENUS})
         unusual = {k: v for k, v in given.items() if k.endswith(".name") or v != expected.get(k, ...)}
-        decides = [unusual, self.measured, self.views]
+        decides = [unusual, digest_words(self.measured), self.views]
         return hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()[:8]
 
     @property
@@ -134,37 +130,26 @@ class Results:
             run = self.run(job)
             if not run.model_file.exists():
                 train(job.recipe, run.path, How(resume=True, tracker=("none",), keep=1))
-            start = time.perf_counter()
-            evaluations = [_evaluated(run, words, _typed(job.recipe)) for words in job.measured]
-            views = _views_of(run, job) if job.views is not None else None
-            result = _result(job, run, evaluations, views, time.perf_counter() - start)
-            write_text(self.file(job), _as_text(result))
-        return result
+            write_text(self.file(job), as_text(self._measured(job, run)))
+        return read_result(self.file(job))
 
-
-def read_result(path: Path) -> dict[str, Any]:
-    again = "Remove it, and it is made again."
-    found = read_sealed(path, FORMAT, what="a result", otherwise=again, shape=RESULT)
-    for evaluation in found["evaluations"]:
-        columns, rows = evaluation["columns"], evaluation["rows"]
-        named = {*KEPT, *(f"scaled_{name}" for name in KEPT)} <= set(columns[3:])
-        fitting = all(len(row) == len(columns) and _is_row(row) for row in rows)
-        if not rows or not named or not fitting:
-            raise ValueError(f"{path} is damaged: a measurement in it lacks rows or columns. {again}")
-    return found
-
-
-def _is_row(row: Sequence[Any]) -> bool:
-    """What it is on, and numbers."""
-    return isinstance(row[0], str) and not any(isinstance(each, str) for each in row[1:])
-
-
-def _as_text(result: dict[str, Any]) -> str:
-    """A line per entry: short enough to keep many, and to read."""
-    lines = [
-        f" {json.dumps(key)}: {json.dumps(value, allow_nan=False)}" for key, value in sealed(result).items()
-    ]
-    return "{\n" + ",\n".join(lines) + "\n}\n"
+    def _measured(self, job: Job, run: Run) -> dict[str, Any]:
+        """The network is loaded and its temperatures are fitted once for all measurements."""
+        start = time.perf_counter()
+        network = network_of_run(run, _typed(job.recipe))
+        fitted = fit(network, EvalOptions())
+        cache = self.runs / "corrupted"
+        found = [measure_network(network, each.request(cache), fitted) for each in job.measured]
+        views = _views_of(network, job.views) if job.views is not None else None
+        seconds = {"training": round(_training_seconds(run), 1)}
+        seconds["measuring"] = round(time.perf_counter() - start, 1)
+        return _result(job, run) | {
+            "seconds": seconds,
+            "validation_augmented": readings_of(fitted.augmented),
+            "temperatures": fitted.temperatures,
+            "evaluations": [evaluation_of(each) for each in found],
+            "views": views,
+        }
 
 
 def _typed(recipe: Recipe) -> list[str]:
@@ -174,26 +159,12 @@ def _typed(recipe: Recipe) -> list[str]:
     return [*where, f"--model={recipe.model.name}"]
 
 
-def _evaluated(run: Run, words: str, typed: Sequence[str]) -> dict[str, Any]:
-    how, rest = flags(Measured, shlex.split(words))
-    attack, rest = flags(Attack, rest)
-    corruptions, rest = flags(Corruptions, rest)
-    return evaluate_run(run, asked_for(how, attack, corruptions), [*rest, *typed])
-
-
-def _views_of(run: Run, job: Job) -> dict[str, Any]:
+def _views_of(network: LoadedNetwork, views: Choice) -> dict[str, Any]:
     """Calibration on the test images in every bucket of another augmentation than the run's own."""
-    assert job.views is not None
-    augment = AUGMENTATIONS[job.views.name](**job.views.options)
-    data, parts = data_for(job.recipe)
-    model = model_for(job.recipe, data)
-    weights, _ = run_weights(run)
-    require_fitting(model.state_dict(), weights, str(run.path))
-    model.load_state_dict(weights)
-    model.to("cuda" if torch.cuda.is_available() else "cpu")
-    rows = in_turn(parts.test, 500, 0, 1)
-    generator = generator_for(job.recipe.training.seed, "views")
-    seen = calibrate(model, augment, batches(parts.test, rows), generator=generator)
+    augment, test = AUGMENTATIONS[views.name](**views.options), network.parts.test
+    generator = generator_for(network.recipe.training.seed, "views")
+    loader = batches(test, in_turn(test, 500, 0, 1))
+    seen = calibrate(network.model, augment, loader, generator=generator)
     levels = list(augment.grid.levels)
     return {
         kind: {"count": count.tolist(), "accuracy": _short(accuracy), "ece": _short(ece)}
@@ -211,54 +182,32 @@ def _short(values: torch.Tensor) -> list[float]:
     return [round(value, 5) for value in values.tolist()]
 
 
-def _result(
-    job: Job, run: Run, evaluations: list[dict[str, Any]], views: dict[str, Any] | None, measuring: float
-) -> dict[str, Any]:
-    facts, metrics = run.facts(), run.metrics()
-    images = facts["data"]["images"]["train"]
+def _result(job: Job, run: Run) -> dict[str, Any]:
+    """What a job and its run say before anything is measured."""
+    facts = run.facts()
     learns = job.recipe.labels.name.startswith("autolabel")
-    table = read_sealed(run.table_file, TABLE, what="a label table") if learns else None
+    labels = read_sealed(run.table_file, TABLE, what="a label table")["confidence"] if learns else None
+    images = facts["data"]["images"]
     return {
         "format": FORMAT,
         "name": job.name,
         "digest": job.digest,
         "recipe": job.plain,
-        "measured": list(job.measured),
+        "measured": [each.as_dict() for each in job.measured],
         "versions": facts["versions"],
         "seed": facts["seed"],
         "parameters": facts["parameters"],
         "data": {key: facts["data"][key] for key in ("name", "checksum", "images")},
-        "seconds": {"training": round(_seconds(metrics, images), 1), "measuring": round(measuring, 1)},
-        "validation": metrics[-1].get("validation"),
-        "labels": None if table is None else table["confidence"],
-        "evaluations": [
-            {
-                "words": words,
-                "temperature": found["temperature"],
-                "notes": found["notes"],
-                "columns": ["on", "severity", "count", *KEPT, *(f"scaled_{name}" for name in KEPT)],
-                "rows": list(_rows(found["rows"])),
-            }
-            for words, found in zip(job.measured, evaluations, strict=True)
-        ],
-        "views": views,
+        "labelled_images": images["train"] + images["validation"],
+        "validation": run.metrics()[-1].get("validation"),
+        "labels": labels,
+        "label_spread": label_spread(labels),
     }
 
 
-def _rows(rows: Sequence[dict[str, Any]]) -> Iterator[list[Any]]:
-    for row in rows:
-        plain = [_rounded(row["figures"][name]["value"]) for name in KEPT]
-        scaled = [_rounded(row["scaled"][name]["value"]) if row["scaled"] else None for name in KEPT]
-        yield [row["on"], row["severity"], row["count"], *plain, *scaled]
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 6)
-
-
-def _seconds(metrics: Sequence[dict[str, Any]], images: int) -> float:
-    """Of training on `images`, calibration and validation, over all epochs."""
-    seconds = 0.0
-    for epoch in metrics:
+def _training_seconds(run: Run) -> float:
+    """Of training, calibration and validation, over all epochs."""
+    images, seconds = run.facts()["data"]["images"]["train"], 0.0
+    for epoch in run.metrics():
         seconds += images / epoch["images_per_second"] + sum(epoch["seconds"].values())
     return seconds

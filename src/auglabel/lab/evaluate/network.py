@@ -1,0 +1,113 @@
+"""The network to measure: that of a run, or one from elsewhere with a file of weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from auglabel.augment.base import Augmentation
+from auglabel.data.source import DataSet
+from auglabel.data.split import Parts
+from auglabel.lab.recipe.build import data_for, model_for
+from auglabel.lab.recipe.catalogue import AUGMENTATIONS
+from auglabel.lab.recipe.read import read_recipe
+from auglabel.lab.recipe.recipe import Recipe
+from auglabel.lab.runs.checkpoint import load_checkpoint, load_weights, require_fitting
+from auglabel.lab.runs.run import Run
+from auglabel.lab.train.saving import part_of
+from auglabel.sealed import unlike
+
+
+@dataclass(frozen=True)
+class LoadedNetwork:
+    """A network with its weights, its recipe, and the images to measure it on."""
+
+    model: nn.Module
+    recipe: Recipe
+    data: DataSet
+    parts: Parts
+    about: dict[str, Any]  # which weights of what, for the results
+    augment: Augmentation | None  # the one a run was trained with
+    folder: Path  # where its results go
+    notes: list[str] = field(default_factory=list)  # what a reader of its results should know
+
+    @property
+    def title(self) -> str:
+        return str(self.about.get("run") or self.about.get("model"))
+
+    @property
+    def operations(self) -> Sequence[str]:
+        """Those of its augmentation, if that has any."""
+        return getattr(self.augment, "operations", ())
+
+
+def network_of_run(run: Run, words: Sequence[str], checkpoint: str = "last") -> LoadedNetwork:
+    """A run's last or best weights; `words` may say where its data lie."""
+    recipe = read_recipe(str(run.recipe_file), words)
+    if differences := run.recipe(recipe.model.name).differences(recipe):
+        raise ValueError(f"a run is measured as it was trained, but {'; '.join(differences)} was asked for.")
+    data, parts = data_for(recipe)
+    run.require_data(data, parts)
+    weights, about = run_weights(run, checkpoint)
+    augment = AUGMENTATIONS[recipe.augment.name](**recipe.augment.options)
+    model = _loaded(recipe, data, weights, str(run.path))
+    about = {"run": str(run.path), **about}
+    return LoadedNetwork(model, recipe, data, parts, about, augment, run.path / "eval")
+
+
+def network_of_weights(recipe: Recipe, file: str) -> LoadedNetwork:
+    """A network that no run here trained."""
+    weights = load_weights(Path(file))
+    data, parts = data_for(recipe)
+    model = _loaded(recipe, data, weights, file)
+    about = {"model": recipe.model.name, "weights": file}
+    doubts = _doubts(recipe, data, len(parts.validation) > 0)
+    return LoadedNetwork(model, recipe, data, parts, about, None, Path("eval"), doubts)
+
+
+def _loaded(recipe: Recipe, data: DataSet, weights: dict[str, Tensor], where: str) -> nn.Module:
+    model = model_for(recipe, data)
+    load_into(model, weights, where)
+    return model.to("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def run_weights(run: Run, which: str = "last") -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """The weights to measure of a run, averaged ones if it has them, and which they are."""
+    checkpoint = load_checkpoint(run.best_file) if which == "best" else run.last()
+    if checkpoint is None:
+        raise ValueError(f"{run.path} has no checkpoint yet: auglabel train --resume --out {run.path}.")
+    average = part_of(checkpoint.tensors, "average.module")
+    if wrong := unlike(checkpoint.facts, {"epoch": int}):
+        raise ValueError(f"{run.path} has a checkpoint of another version: {wrong}.")
+    about = {"checkpoint": which, "epoch": checkpoint.facts["epoch"]}
+    return average or part_of(checkpoint.tensors, "model"), about | {"averaged": bool(average)}
+
+
+def load_into(model: nn.Module, weights: dict[str, Tensor], where: str) -> None:
+    """Put `weights` into `model`; a network inside our Normalize takes its own names."""
+    ours = model.state_dict()
+    if weights.keys() != ours.keys() and {f"net.{name}" for name in weights} <= ours.keys():
+        weights = {f"net.{name}": value for name, value in weights.items()}
+    if "normalize.mean" in ours and "normalize.mean" not in weights:  # published weights have no such layer
+        weights = {**{name: ours[name] for name in ("normalize.mean", "normalize.std")}, **weights}
+    require_fitting(model.state_dict(), weights, where)
+    model.load_state_dict(weights)
+
+
+def _doubts(recipe: Recipe, data: DataSet, scaled: bool) -> list[str]:
+    """What a network from elsewhere may have seen: the data set says which images are for training."""
+    if data.test is None:
+        return [
+            f"{data.name} has no test part: test and validation images are a random part of it, which this "
+            "network may have trained on."
+        ]
+    if scaled and recipe.split["validation_from"] == "train":
+        return [
+            "The temperature was fitted on images cut from the training part, which this network may know."
+        ]
+    return []

@@ -1,0 +1,100 @@
+"""A network's predictions under a condition, each made once, and the temperatures fitted to them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import partial
+
+import torch
+from torch import Generator, Tensor, nn
+
+from auglabel.augment.base import Augmentation
+from auglabel.calibration import Calibration
+from auglabel.data.source import Source
+from auglabel.lab.evaluate.conditions import Condition, as_it_is
+from auglabel.lab.recipe.seeding import generator_for
+from auglabel.lab.train import feed
+from auglabel.modes import evaluating, pixels
+from auglabel.scaling import TemperatureScaling
+
+T, TA = "T", "TA"  # the temperature of lowest NLL on clean validation images, and on augmented ones
+BLOCK = 250  # rows that share a random stream
+VIEWS = 5000  # of augmented validation images, at least
+MOST_PASSES = 20  # over the validation images, to see that many
+
+
+@dataclass(frozen=True)
+class Predictor:
+    """A network, and how it is asked. The seed, the condition and the pass decide what is drawn."""
+
+    model: nn.Module
+    seed: int = 0
+    batch_size: int = 250
+    workers: int = 0
+
+    def logits(self, source: Source, rows: Tensor, condition: Condition, turn: int = 0) -> Tensor:
+        """Logits (N, K), on the CPU, on `rows` of `source` under a condition; `turn` counts passes."""
+        device = next((p.device for p in self.model.parameters()), torch.device("cpu"))
+        together = self.batch_size if condition.attacks else BLOCK
+        purpose, blocks = f"{condition.on}/{condition.severity}", rows.split(BLOCK)
+        found: list[Tensor] = []
+        for number, block in enumerate(feed.batches(source, blocks, workers=self.workers)):
+            generator = generator_for(self.seed, purpose, turn * len(blocks) + number)
+            images, labels = (part.to(device).split(together) for part in block)
+            for some, classes in zip(images, labels, strict=True):
+                moved = condition.move(self.model, pixels(some, self.model), classes, generator)
+                with evaluating(self.model), torch.no_grad():
+                    found += [self.model(batch).float().cpu() for batch in moved.split(self.batch_size)]
+        return torch.cat(found)
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """Temperatures by their name, T and TA, and what was seen of the augmented validation images."""
+
+    scalings: dict[str, TemperatureScaling] = field(default_factory=dict)
+    augmented: Calibration | None = None
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def temperatures(self) -> dict[str, float]:
+        return {name: float(scaling.temperature) for name, scaling in self.scalings.items()}
+
+
+def fit_temperatures(
+    predictor: Predictor,
+    validation: Source,
+    augment: Augmentation | None,
+    *,
+    clean: bool = True,
+    bins: int = 15,
+) -> Fitted:
+    """T if `clean`, and TA if there is an augmentation: on its own draws, at least 5,000 views of them.
+
+    Each validation image is drawn once per pass; the views are the same for every network of that seed.
+    """
+    if len(validation) == 0:
+        return Fitted(notes=["There are no validation images, so no temperature was fitted."])
+    asked = {T: (Condition("clean", as_it_is), 1)} if clean else {}
+    if augment is not None:
+        passes = min(MOST_PASSES, math.ceil(VIEWS / len(validation)))
+        asked[TA] = (Condition("augmented", partial(_augmented, augment), attacks=True), passes)
+    rows, fitted, augmented = torch.arange(len(validation)), Fitted(), None
+    for name, (condition, passes) in asked.items():
+        turns = [predictor.logits(validation, rows, condition, turn) for turn in range(passes)]
+        logits, labels = torch.cat(turns), validation.labels.repeat(passes)
+        if name == TA:
+            augmented = Calibration(bins=bins)
+            augmented.update_logits(logits.double(), labels)
+        try:
+            fitted.scalings[name] = TemperatureScaling().fit(logits, labels)
+        except ValueError as error:
+            fitted.notes.append(f"No temperature {name} was fitted: {error}")
+    return Fitted(fitted.scalings, augmented, fitted.notes)
+
+
+def _augmented(
+    augment: Augmentation, model: nn.Module, images: Tensor, labels: Tensor, generator: Generator
+) -> Tensor:
+    return augment(images, labels, model, generator=generator).images

@@ -1,0 +1,54 @@
+"""What of a run is measured on the test images, and how that enters the digest of a job."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from auglabel.lab.evaluate.options import Attack, Corruptions, EvalOptions
+from auglabel.lab.evaluate.request import EvalRequest
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One evaluation of a run's last weights, without intervals; None is the default of `auglabel eval`."""
+
+    on: str = "clean"
+    suite: str | None = None
+    images: int | None = None
+    severities: tuple[int, ...] | None = None
+    epsilon: float | None = None
+    augmented: bool = False  # TA was once an evaluation of its own; those rows keep it in their digest
+
+    def request(self, cache: Path | None = None) -> EvalRequest:
+        """The evaluation; `cache` is a folder for corrupted images, and changes no number."""
+        attack = Attack() if self.epsilon is None else Attack(epsilon=self.epsilon)
+        given = {"suite": self.suite, "severities": self.severities}
+        corruptions: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
+        options = EvalOptions(on=self.on, images=self.images, resamples=0)
+        return EvalRequest(options, attack, Corruptions(**corruptions), cache)
+
+    @property
+    def words(self) -> str:
+        """The flags of `auglabel eval` that say the same, in the order that digests have always had."""
+        given = asdict(self) | {"severities": ",".join(map(str, self.severities or ())) or None}
+        named = {key: f"--{key}={given[key]}" for key in asdict(self) if given[key] is not None}
+        order = ["on", "suite", "images", "resamples", "epsilon", "severities"]
+        if self.images is None:
+            order = ["on", "suite", "epsilon", "resamples", "severities"]
+        named["resamples"] = "--resamples=0"
+        return shlex.join(named[key] for key in order if key in named)
+
+    def as_dict(self) -> dict[str, Any]:
+        """What was asked for, as JSON."""
+        return {key: value for key, value in asdict(self).items() if value not in (None, False)}
+
+
+def digest_words(measured: Iterable[Measurement]) -> list[str]:
+    """What the digest of a job has of its measurements."""
+    measured = list(measured)
+    again = [f"{each.words} --temperature=augmented" for each in measured if each.augmented]
+    return [each.words for each in measured] + again
