@@ -170,7 +170,7 @@ def test_corruptions_at_the_paper_scale_are_as_many_as_the_paper_says():
         assert len(SUITES[measured.suite]) == types[row.data]
 
 
-@pytest.mark.parametrize("scale", ["cpu", "paper"])
+@pytest.mark.parametrize("scale", ["cpu", "fast", "paper"])
 def test_a_row_is_the_same_wherever_it_stands(scale):
     """Tables and figures that share a row share its runs."""
     met: dict[str, Row] = {}
