@@ -35,10 +35,12 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 from hostile.readers import READERS
 from hostile.spoil import CANARY, Files, Reader, write
 
+from auglabel.errors import UserError
+
 GIGABYTE = 2**30  # bytes beyond the worker's start that an input may take
 SECONDS = 10.0  # of computing; what waits for something else may take PATIENCE
 PATIENCE = 60.0
-CAUGHT = (ValueError, TypeError, OSError, ImportError)  # what the command line prints as a sentence
+CAUGHT = (UserError, OSError, ImportError)  # what the command line prints as a sentence
 LONGEST = 1000  # letters of one
 FORBIDDEN = (  # events that no file may lead to
     *("os.system", "os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "subprocess.Popen"),

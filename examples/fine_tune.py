@@ -20,11 +20,11 @@ import torch.nn.functional as F
 from torch import Generator, Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from auglabel import AugLabel, Augmentation, AutoLabel, Calibration, Clean, OneHot, RandAug, calibrate
+from auglabel import AugmentAndLabel, Augmentation, AutoLabel, Calibration, Clean, OneHot, RandAug, calibrate
 from auglabel.data.embedded import Split, load_embedded
 from auglabel.models.small import SmallNet
 
-PLAIN = AugLabel(Clean(pad=0, flip=False), policy=OneHot(5))  # images as they are
+PLAIN = AugmentAndLabel(Clean(pad=0, flip=False), policy=OneHot(5))  # images as they are
 
 
 def only(split: Split, classes: range, count: int | None = None) -> TensorDataset:
@@ -35,7 +35,7 @@ def only(split: Split, classes: range, count: int | None = None) -> TensorDatase
 
 def train(
     model: nn.Module,
-    learned: AugLabel,
+    learned: AugmentAndLabel,
     images: TensorDataset,
     epochs: int,
     *,
@@ -91,7 +91,7 @@ def main(
 
     found = {}
     for policy in (OneHot(5), autolabel):
-        tuned, learned = copy.deepcopy(model), AugLabel(augment, policy=policy)
+        tuned, learned = copy.deepcopy(model), AugmentAndLabel(augment, policy=policy)
         torch.manual_seed(seed)
         train(tuned, learned, few, epochs, rate=0.02, validation=validation)
         seen = calibrate(tuned, PLAIN.augment, test)

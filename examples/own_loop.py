@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch.utils.data import DataLoader, TensorDataset
 
-from auglabel import AugLabel, AugMix
+from auglabel import AugmentAndLabel, AugMix
 from auglabel.data.embedded import load_embedded
 from auglabel.models.small import SmallNet
 
@@ -17,7 +17,7 @@ def main(epochs: int = 5) -> None:
     model = SmallNet(num_classes=10, mean=[0.286], std=[0.353]).to(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9, nesterov=True)
 
-    learned = AugLabel(AugMix(), num_classes=10, alpha=0.02).to(device)
+    learned = AugmentAndLabel(AugMix(), num_classes=10, alpha=0.02).to(device)
 
     for epoch in range(epochs):
         model.train()

@@ -13,7 +13,7 @@ from torch import Generator, Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from auglabel import Augmentation, AutoLabel, DistanceGrid, OneHot, Pool, View, calibrate
-from auglabel.drawing import source_of
+from auglabel.util.randomness import drawing_device
 
 
 class Noise(Augmentation):
@@ -27,7 +27,9 @@ class Noise(Augmentation):
             raise ValueError(f"series must have shape (B, T), got {tuple(images.shape)}.")
 
     def apply(self, images, labels, distance, model, generator) -> View:  # type: ignore[no-untyped-def]
-        noise = torch.randn(images.shape, device=source_of(images.device, generator), generator=generator)
+        noise = torch.randn(
+            images.shape, device=drawing_device(images.device, generator), generator=generator
+        )
         noisy = images + self.most * distance.strength[:, None] * noise.to(images.device)
         return View(noisy, labels, distance.bucket, distance.strength)
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, TensorDataset
 
 from auglabel.data.embedded import load_embedded
-from auglabel.integrations.lightning import AugLabelCallback, AugMix  # +
+from auglabel.integrations.lightning import AugMix, LightningCallback  # +
 from auglabel.models.small import SmallNet
 
 
@@ -47,14 +47,14 @@ def main(epochs: int = 3, root: str = "runs/with_lightning") -> Tensor:
     trainer = Trainer(
         max_epochs=epochs,
         default_root_dir=root,
-        callbacks=[AugLabelCallback(AugMix(), num_classes=10, alpha=0.02)],  # +
+        callbacks=[LightningCallback(AugMix(), num_classes=10, alpha=0.02)],  # +
         logger=False,
         enable_progress_bar=False,
         enable_model_summary=False,
     )
     trainer.fit(Classifier(), train_loader, val_loader)
     callbacks = trainer.callbacks  # type: ignore[attr-defined]
-    table: Tensor = next(each for each in callbacks if isinstance(each, AugLabelCallback)).learned.table
+    table: Tensor = next(each for each in callbacks if isinstance(each, LightningCallback)).learned.table
     print(f"accuracy {100 * trainer.callback_metrics['accuracy']:.1f} %")
     print(f"label confidence {table.mean():.3f}, lowest {table.min():.3f}")
     return table

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.utils.data import DataLoader, TensorDataset
 
-from auglabel import AugLabel, AugMix
+from auglabel import AugmentAndLabel, AugMix
 from auglabel.data.embedded import load_embedded
 from auglabel.integrations.loader import MovedSet, views
 from auglabel.models.small import SmallNet
@@ -17,7 +17,7 @@ def main(epochs: int = 3, workers: int = 2, rows: int = 1000) -> Tensor:
     """Train; the label confidence of each bucket, which is the same with any number of workers."""
     torch.manual_seed(0)
     data = load_embedded()
-    learned = AugLabel(AugMix(), num_classes=10, alpha=0.02)
+    learned = AugmentAndLabel(AugMix(), num_classes=10, alpha=0.02)
     moved = MovedSet(TensorDataset(data.train.images[:rows], data.train.labels[:rows]), learned.augment)
     order = torch.Generator().manual_seed(0)
     train_loader = DataLoader(moved, batch_size=50, shuffle=True, num_workers=workers, generator=order)

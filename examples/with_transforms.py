@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.utils.data import DataLoader, TensorDataset
 
-from auglabel import AugLabel
+from auglabel import AugmentAndLabel
 from auglabel.data.embedded import load_embedded
 from auglabel.integrations.transforms import AlbumentationsTransforms
 from auglabel.models.small import SmallNet
@@ -33,7 +33,7 @@ def main(epochs: int = 3, rows: int = 1000) -> Tensor:
         },
         levels=5,
     )
-    learned = AugLabel(augment, num_classes=10, alpha=0.1)
+    learned = AugmentAndLabel(augment, num_classes=10, alpha=0.1)
 
     for _ in range(epochs):
         model.train()

@@ -16,7 +16,7 @@ from pathlib import Path
 import tomllib
 from packaging.requirements import Requirement
 
-from auglabel.whole import write_text
+from auglabel.util.atomic_write import write_text
 
 ROOT = Path(__file__).parents[1]
 FILE = ROOT / "results" / "reliability" / "licences.json"

@@ -21,7 +21,7 @@ import yaml
 from auglabel.lab.recipe.catalogue import AUGMENTATIONS, regime
 from auglabel.lab.recipe.read import RECIPES, read_recipe
 from auglabel.lab.recipe.recipe import Recipe
-from auglabel.whole import write_text
+from auglabel.util.atomic_write import write_text
 
 FOLDER = RECIPES / "paper"
 PUBLISHED = RECIPES.parent / "lab" / "paper" / "published.yaml"

@@ -14,7 +14,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from auglabel.whole import write_text
+from auglabel.util.atomic_write import write_text
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results" / "reliability"

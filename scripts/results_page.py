@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from auglabel.lab.paper.study import NAMES
-from auglabel.whole import write_text
+from auglabel.util.atomic_write import write_text
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results" / "cpu"

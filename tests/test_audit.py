@@ -16,7 +16,7 @@ from auglabel.lab.commands import audited as audited_module
 from auglabel.lab.evaluate.audit import Bucket, as_json, audit_of, wilson
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.recipe.seeding import generator_for
-from auglabel.tablefile import load_table
+from auglabel.table_file import load_table
 
 SMALL = ["--split.train=200", "--split.validation=100", "--epochs=3", "--model.widths=[8,8,8]"]
 

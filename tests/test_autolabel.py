@@ -7,7 +7,7 @@ from conftest import random_probs
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auglabel import AugLabel, AugMix, AutoLabel, Calibration
+from auglabel import AugmentAndLabel, AugMix, AutoLabel, Calibration
 
 
 def measured(confidence, correct, groups=1, group=0, bins=15):
@@ -113,7 +113,7 @@ def test_an_alpha_above_one_is_refused(alpha):
     with pytest.raises(ValueError, match=told):
         AutoLabel(2, 1, alpha)
     with pytest.raises(ValueError, match=told):
-        AugLabel(AugMix(), num_classes=2, alpha=alpha)
+        AugmentAndLabel(AugMix(), num_classes=2, alpha=alpha)
     assert AutoLabel(2, 1, 1).alpha == 1
 
 

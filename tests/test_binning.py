@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auglabel.binning import cell
+from auglabel.util.binning import cell
 
 
 @pytest.mark.parametrize(

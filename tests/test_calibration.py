@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from auglabel import AugLabel, AugMix, Calibration, View, calibrate, measure
+from auglabel import AugmentAndLabel, AugMix, Calibration, View, calibrate, measure
 from auglabel.data.embedded import load_embedded
 
 
@@ -354,7 +354,7 @@ def test_a_model_that_ends_in_a_softmax_is_refused(linear_model):
     for call in (
         lambda: measure(model, [View(images, labels, torch.zeros_like(labels), torch.zeros(len(labels)))]),
         lambda: calibrate(model, AugMix(), [(images, labels)]),
-        lambda: AugLabel(AugMix(), 10, 0.1).update(model, [(images, labels)]),
+        lambda: AugmentAndLabel(AugMix(), 10, 0.1).update(model, [(images, labels)]),
     ):
         with pytest.raises(ValueError, match="look like probabilities"):
             call()

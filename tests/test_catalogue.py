@@ -9,7 +9,7 @@ from auglabel import LabelPolicy
 from auglabel.augment.base import Augmentation
 from auglabel.augment.mixing import Mixup
 from auglabel.lab.recipe.catalogue import AUGMENTATIONS, LABELS, LOSSES, REGIMES, labels_for, regime
-from auglabel.tablefile import save_table
+from auglabel.table_file import save_table
 
 OPTIONS = {
     "label_smoothing": {"rho": 0.1},

@@ -3,8 +3,8 @@ import torch
 import torch.nn.functional as F
 
 from auglabel import AugMix, Clean, CutMix, Mixup, RandAug, pgd
-from auglabel.checks import require_images
 from auglabel.corrupt import corrupt
+from auglabel.util.checks import require_images
 
 LABELS = torch.tensor([0, 1])
 

@@ -12,6 +12,7 @@ from made_runs import make_run
 from PIL import Image
 
 from auglabel import __version__, cli
+from auglabel.errors import UserError, UserTypeError
 from auglabel.lab.commands import verbs
 
 
@@ -79,13 +80,71 @@ def test_a_missing_extra_is_named_without_a_traceback():
     assert "pip install 'auglabel[train]'" in done.stderr
 
 
-def test_a_failure_is_one_sentence(monkeypatch, capsys):
-    def fail(words):
-        raise ValueError("the file is damaged.")
+@pytest.fixture
+def demo_that_raises(monkeypatch):
+    """A function that makes `auglabel demo` raise this error."""
+    monkeypatch.setenv("AUGLABEL_TRACEBACK", "0")  # --traceback sets it, and this takes it back
 
-    monkeypatch.setitem(verbs.VERBS, "demo", fail)
+    def prepare(error):
+        def fail(words):
+            raise error
+
+        monkeypatch.setitem(verbs.VERBS, "demo", fail)
+
+    return prepare
+
+
+USERS = [
+    UserError("the file is damaged."),
+    UserTypeError("the file is damaged."),
+    OSError("the file is damaged."),
+    ImportError("the file is damaged."),
+]
+
+
+@pytest.mark.parametrize("error", USERS, ids=lambda error: type(error).__name__)
+def test_a_mistake_of_the_user_is_one_sentence(error, demo_that_raises, capsys):
+    demo_that_raises(error)
     assert cli.main(["demo"]) == 1
     assert capsys.readouterr().err == "auglabel: the file is damaged.\n"
+
+
+@pytest.mark.parametrize("asked", ["flag", "variable"])
+def test_a_mistake_of_the_user_shows_its_traceback_on_request(asked, demo_that_raises, monkeypatch, capsys):
+    demo_that_raises(UserError("the file is damaged."))
+    if asked == "variable":
+        monkeypatch.setenv("AUGLABEL_TRACEBACK", "1")
+    assert cli.main(["demo", "--traceback"] if asked == "flag" else ["demo"]) == 1
+    told = capsys.readouterr().err
+    assert told.startswith("Traceback (most recent call last):")
+    assert "in fail" in told
+    assert told.endswith("\nauglabel: the file is damaged.\n")
+    assert "report" not in told
+
+
+@pytest.mark.parametrize("flags", [[], ["--traceback"]])
+@pytest.mark.parametrize("kind", [ValueError, TypeError, RuntimeError, KeyError, AssertionError])
+def test_a_bug_shows_its_traceback_and_asks_for_a_report(kind, flags, demo_that_raises, capsys):
+    demo_that_raises(kind("not what anybody typed"))
+    assert cli.main(["demo", *flags]) == 1
+    told = capsys.readouterr().err
+    assert told.startswith("Traceback (most recent call last):")
+    assert "in fail" in told
+    assert told.splitlines()[-1].startswith("auglabel: this is a defect of auglabel")
+    assert "Please report it" in told
+
+
+def test_an_error_of_torch_is_no_mistake_of_the_user(monkeypatch, capsys, tmp_path):
+    def broken(*parts, **options):
+        raise ValueError("optimizer got an empty parameter list")
+
+    monkeypatch.setattr("torch.optim.SGD.__init__", broken)
+    monkeypatch.setenv("AUGLABEL_TRACEBACK", "0")
+    small = ["--split.train=40", "--split.validation=20", "--split.test=20", "--batch_size=20", "--epochs=1"]
+    assert cli.main(["train", "embedded", *small, "--tracker=none", f"--out={tmp_path}/run"]) == 1
+    told = capsys.readouterr().err
+    assert "ValueError: optimizer got an empty parameter list" in told
+    assert "Please report it" in told
 
 
 def test_an_interrupt_says_so(monkeypatch, capsys):

@@ -27,7 +27,7 @@ from auglabel.data.folder import folder
 from auglabel.data.source import InMemory, in_memory
 from auglabel.lab.copies import copies, layouts
 from auglabel.lab.copies.copies import Copies, write_copies
-from auglabel.sealed import sealed
+from auglabel.util.checksummed_json import with_checksum
 
 COUNT = 12
 ROWS = torch.arange(COUNT)
@@ -335,7 +335,7 @@ def test_copies_of_a_version_without_checksums_are_taken_and_get_them(tmp_path):
     write(tmp_path, suite="fog")
     about = json.loads((tmp_path / "about.json").read_text())
     assert set(about.pop("md5")) == {"fog", "labels"}
-    (tmp_path / "about.json").write_text(json.dumps(sealed(about)))
+    (tmp_path / "about.json").write_text(json.dumps(with_checksum(about)))
     corrupted(tmp_path).source("fog", 1)
     write(tmp_path, suite="fog")
     assert set(json.loads((tmp_path / "about.json").read_text())["md5"]) == {"fog", "labels"}

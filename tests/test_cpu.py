@@ -9,19 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from auglabel import cli, cpu
+from auglabel import cli
+from auglabel.util import cpu
 
 FLAGS = "processor\t: 0\nflags\t\t: fpu sse2 {}\n"
 
-# A processor that announces AMX and has no palette, wherever this runs: `auglabel.cpu` is loaded by itself,
-# with its answers replaced, before the package asks it.
+# A processor that announces AMX and has no palette, wherever this runs: `auglabel.util.cpu` is loaded
+# by itself, with its answers replaced, before the package asks it.
 HIDDEN = f"""
 import importlib.util, sys
-spec = importlib.util.spec_from_file_location("auglabel.cpu", {cpu.__file__!r})
+spec = importlib.util.spec_from_file_location("auglabel.util.cpu", {cpu.__file__!r})
 module = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(module)
 module.announces_amx, module.tile_palettes = lambda: True, lambda: {{palettes}}
-sys.modules["auglabel.cpu"] = module
+sys.modules["auglabel.util.cpu"] = module
 """
 
 

@@ -9,8 +9,8 @@ import time
 import pytest
 
 from auglabel.lab.runs.files import append_line, read_lines
-from auglabel.sealed import write_sealed
-from auglabel.whole import write_text, write_whole
+from auglabel.util.atomic_write import write_atomically, write_text
+from auglabel.util.checksummed_json import write_checksummed
 
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
@@ -22,7 +22,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
         raise OSError("no space left")
 
     with pytest.raises(OSError, match="no space left"):
-        write_whole(path, fail)
+        write_atomically(path, fail)
     assert path.read_text() == "old"
     assert [file.name for file in tmp_path.iterdir()] == ["a.txt"]
 
@@ -31,11 +31,12 @@ def test_a_process_killed_in_the_middle_of_a_write_leaves_the_old_file(tmp_path)
     path = tmp_path / "a.txt"
     write_text(path, "old")
     writing = (
-        "import sys, time; from pathlib import Path; from auglabel.whole import write_whole\n"
+        "import sys, time; from pathlib import Path\n"
+        "from auglabel.util.atomic_write import write_atomically\n"
         "def slow(partial):\n"
         "    with partial.open('w') as file:\n"
         "        file.write('x' * 1000); file.flush(); print('half', flush=True); time.sleep(60)\n"
-        f"write_whole(Path({str(path)!r}), slow)\n"
+        f"write_atomically(Path({str(path)!r}), slow)\n"
     )
     with subprocess.Popen([sys.executable, "-c", writing], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "half\n"
@@ -47,12 +48,12 @@ def test_a_process_killed_in_the_middle_of_a_write_leaves_the_old_file(tmp_path)
 
 def test_a_full_disk_is_an_error_and_the_old_file_stays(tmp_path):
     path = tmp_path / "a.json"
-    write_sealed(path, {"old": 1})
+    write_checksummed(path, {"old": 1})
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
     try:
         with pytest.raises(OSError, match="too large"):
-            write_sealed(path, {"new": "x" * 5000})
+            write_checksummed(path, {"new": "x" * 5000})
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert json.loads(path.read_text())["old"] == 1

@@ -33,7 +33,9 @@ def test_as_few_lines_are_added_as_the_page_says(title):
     code = blocks(title)
     assert len(marked(code)) == claimed(title) <= MOST[title]
     ours = [
-        line for line in code.splitlines() if re.search(r"auglabel|AugLabel|AugMix|learned|mixup_fn\.", line)
+        line
+        for line in code.splitlines()
+        if re.search(r"auglabel|AugmentAndLabel|AugMix|learned|mixup_fn\.", line)
     ]
     assert ours == [line for line in ours if line.endswith("# +")]
     if title in EXAMPLES:
@@ -47,7 +49,7 @@ def test_without_the_marked_lines_it_is_plain_training(title, tmp_path, monkeypa
     monkeypatch.chdir(tmp_path)
     first = re.search(r"```python\n(.*?)```", PAGE, re.S)[1]
     plain = "\n".join(line for line in blocks(title).splitlines() if not line.endswith("# +"))
-    assert "AugLabel" not in plain
+    assert "AugmentAndLabel" not in plain
     exec(first + plain, {})
 
 

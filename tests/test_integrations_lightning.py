@@ -14,14 +14,14 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from auglabel import AugLabel, AugMix, LabelSmoothing
+from auglabel import AugmentAndLabel, AugMix, LabelSmoothing
 from auglabel.data.embedded import load_embedded
 
 lightning = pytest.importorskip("lightning.pytorch", reason="Lightning is not installed")
 
 from lightning.pytorch.callbacks import ModelCheckpoint  # noqa: E402
 
-from auglabel.integrations.lightning import AugLabelCallback  # noqa: E402
+from auglabel.integrations.lightning import LightningCallback  # noqa: E402
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
@@ -60,7 +60,7 @@ class Classifier(lightning.LightningModule):
         return torch.optim.SGD(self.parameters(), lr=0.1)
 
 
-class Recording(AugLabelCallback):
+class Recording(LightningCallback):
     """Keeps the network as it was at each update, and the table after it."""
 
     def __init__(self, *args, **options):
@@ -94,7 +94,7 @@ def trainer_for(folder, *callbacks, epochs=2, **options):
     )
 
 
-def callback(kind=AugLabelCallback, **options):
+def callback(kind=LightningCallback, **options):
     labels = kind(AugMix(), num_classes=10, alpha=0.5, **options)
     labels.learned.table.fill_(0.9)  # so that it may move either way
     return labels
@@ -132,7 +132,7 @@ def test_a_checkpoint_holds_the_labels_and_resuming_goes_on_with_them(tmp_path, 
     first = callback()
     torch.manual_seed(1)
     trainer_for(tmp_path, first, saver, epochs=1).fit(Classifier(), train, validation)
-    saved = torch.load(saver.best_model_path, weights_only=True)["callbacks"]["AugLabelCallback"]
+    saved = torch.load(saver.best_model_path, weights_only=True)["callbacks"]["LightningCallback"]
     assert torch.equal(saved["learned"]["policy.table"], unbroken.kept[0][1])
 
     second = callback()
@@ -204,7 +204,7 @@ def test_images_that_are_normalised_already_may_come(tmp_path):
 
 
 def test_labels_that_do_not_learn_need_no_validation_images(tmp_path):
-    labels = AugLabelCallback(AugLabel(AugMix(), policy=LabelSmoothing(10, rho=0.1)))
+    labels = LightningCallback(AugmentAndLabel(AugMix(), policy=LabelSmoothing(10, rho=0.1)))
     trainer_for(tmp_path, labels, epochs=1).fit(Classifier(), loaders()[0])
 
 
@@ -240,13 +240,13 @@ warnings.simplefilter("ignore")
 sys.path.insert(0, sys.argv[1])
 import test_integrations_lightning as here
 from torch.utils.data import DataLoader, TensorDataset
-from auglabel.integrations.lightning import AugLabelCallback
+from auglabel.integrations.lightning import LightningCallback
 
 logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
 torch.set_num_threads(1)
 
 
-class Counting(AugLabelCallback):
+class Counting(LightningCallback):
     def _update(self, trainer, module):
         update = self.learned.update
         self.learned.update = lambda *args: self.seen.append(update(*args))
@@ -295,7 +295,7 @@ def test_validation_sees_all_its_batches_also_with_workers_that_stay(tmp_path, w
     )
     module = Classifier()
     trainer = lightning.Trainer(
-        callbacks=[AugLabelCallback(AugMix(), num_classes=10, alpha=0.5)],
+        callbacks=[LightningCallback(AugMix(), num_classes=10, alpha=0.5)],
         max_epochs=2,
         logger=False,
         enable_progress_bar=False,
@@ -311,7 +311,7 @@ def test_labels_are_learned_in_half_precision(tmp_path, precision):
     data = load_embedded()
     images, labels = data.train.images[:40].float() / 255, data.train.labels[:40]
     loader = DataLoader(TensorDataset(images, labels), batch_size=20)
-    callback = AugLabelCallback(AugMix(), num_classes=10, alpha=0.5)
+    callback = LightningCallback(AugMix(), num_classes=10, alpha=0.5)
     trainer = lightning.Trainer(
         callbacks=[callback],
         max_epochs=1,

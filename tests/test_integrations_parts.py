@@ -3,10 +3,10 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
-from auglabel import Adversarial, AugLabel, AugMix, Mixup, RandAug
+from auglabel import Adversarial, AugmentAndLabel, AugMix, Mixup, RandAug
 from auglabel.integrations import parts
 from auglabel.integrations.parts import OnNormalized, learned_for, own_share
-from auglabel.integrations.timm import AugLabelMixup
+from auglabel.integrations.timm import TimmMixup
 from auglabel.models.by_name import Normalized
 
 MEAN, STD = (0.4, 0.5, 0.6), (0.2, 0.3, 0.4)
@@ -64,7 +64,7 @@ def test_images_normalised_otherwise_are_refused(batch):
 
 
 def test_an_auglabel_comes_with_its_options():
-    learned = AugLabel(AugMix(), num_classes=10, alpha=0.1)
+    learned = AugmentAndLabel(AugMix(), num_classes=10, alpha=0.1)
     assert learned_for(learned, None, None, None, None, {}) is learned
     with pytest.raises(TypeError, match="comes with its options"):
         learned_for(learned, 10, None, None, None, {})
@@ -102,12 +102,12 @@ def test_ranks_refuse_batches_of_other_than_images_and_labels(monkeypatch, distr
         list(own_share(loader, loader))
 
 
-# AugLabelMixup needs nothing of timm; tests/with_timm has it in timm's own loop.
+# TimmMixup needs nothing of timm; tests/with_timm has it in timm's own loop.
 
 
 def test_it_is_called_as_timms_mixup_is(batch):
     pixels, labels = batch
-    mixup_fn = AugLabelMixup(AugMix(), num_classes=4, alpha=0.1, mean=MEAN, std=STD)
+    mixup_fn = TimmMixup(AugMix(), num_classes=4, alpha=0.1, mean=MEAN, std=STD)
     images, targets = mixup_fn(normalized(pixels), labels)
     assert images.shape == pixels.shape
     assert targets.shape == (60, 4)
@@ -120,7 +120,7 @@ def test_it_is_called_as_timms_mixup_is(batch):
 def test_its_model_is_not_a_part_of_its_state(batch):
     pixels, labels = batch
     net = nn.Sequential(nn.Flatten(), nn.Linear(3 * 28 * 28, 4))
-    mixup_fn = AugLabelMixup(Adversarial(), num_classes=4, alpha=0.1, mean=MEAN, std=STD, model=net)
+    mixup_fn = TimmMixup(Adversarial(), num_classes=4, alpha=0.1, mean=MEAN, std=STD, model=net)
     mixup_fn(normalized(pixels), labels)
     assert not any("weight" in name for name in mixup_fn.state_dict())
 
@@ -129,7 +129,7 @@ def test_it_learns_from_the_loader_of_normalised_images(batch):
     pixels, labels = batch
     torch.manual_seed(0)
     net = nn.Sequential(nn.Flatten(), nn.Linear(3 * 28 * 28, 4))
-    mixup_fn = AugLabelMixup(AugMix(), num_classes=4, alpha=0.5, mean=MEAN, std=STD)
+    mixup_fn = TimmMixup(AugMix(), num_classes=4, alpha=0.5, mean=MEAN, std=STD)
     mixup_fn.update(net, [(normalized(pixels), labels)])
     assert mixup_fn.learned.updates == 1
     assert mixup_fn.learned.table.min() < 1
@@ -139,7 +139,7 @@ def test_normalised_images_without_mean_and_std_get_a_sentence_that_names_them(b
     pixels, labels = batch
     told = r"^images must be in \[0, 1\], got values from -.*: pass the mean= and std= that they were"
     net = nn.Sequential(nn.Flatten(), nn.Linear(3 * 28 * 28, 4))
-    mixup_fn = AugLabelMixup(AugMix(), num_classes=4, alpha=0.1)
+    mixup_fn = TimmMixup(AugMix(), num_classes=4, alpha=0.1)
     with pytest.raises(ValueError, match=told):
         mixup_fn(normalized(pixels), labels)
     with pytest.raises(ValueError, match=told):
@@ -158,7 +158,7 @@ def test_pixels_are_moved_as_they_are_without_an_integration(augment, batch):
     pixels, labels = batch
     torch.manual_seed(0)
     net = nn.Sequential(nn.Flatten(), nn.Linear(3 * 28 * 28, 4))
-    mixup_fn = AugLabelMixup(augment, num_classes=4, alpha=0.1, model=net)
+    mixup_fn = TimmMixup(augment, num_classes=4, alpha=0.1, model=net)
     view = augment(pixels, labels, net, generator=seeded())
     moved, _ = mixup_fn.learned(pixels, labels, net, generator=seeded())
     assert torch.equal(moved, view.images)
@@ -172,6 +172,6 @@ class Series(AugMix):
 
 
 def test_an_augmentation_of_other_things_than_images_says_itself_what_it_takes(batch):
-    mixup_fn = AugLabelMixup(Series(), num_classes=4, alpha=0.1)
+    mixup_fn = TimmMixup(Series(), num_classes=4, alpha=0.1)
     with pytest.raises(ValueError, match="a series of its own"):
         mixup_fn(-batch[0], batch[1])

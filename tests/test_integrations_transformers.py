@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils.data import DataLoader
 
-from auglabel import AugLabel, AugMix, LabelSmoothing, Mixup, MixupLabels
+from auglabel import AugmentAndLabel, AugMix, LabelSmoothing, Mixup, MixupLabels
 from auglabel.data.embedded import Split, load_embedded
 from auglabel.integrations.parts import OnNormalized
 
@@ -20,7 +20,7 @@ transformers = pytest.importorskip("transformers", reason="Transformers is not i
 
 from transformers import Trainer, TrainingArguments  # noqa: E402
 
-from auglabel.integrations.transformers import AugLabelCallback, rows_of, view_of  # noqa: E402
+from auglabel.integrations.transformers import TransformersCallback, rows_of, view_of  # noqa: E402
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "with_transformers.py"
 MEAN, STD = [0.286], [0.353]
@@ -47,7 +47,7 @@ class Linear(nn.Module):
         return {"logits": self.net(pixel_values)}
 
 
-class Recording(AugLabelCallback):
+class Recording(TransformersCallback):
     """Keeps the network as it was at each update, and the table after it."""
 
     kept = ()
@@ -87,7 +87,7 @@ def trainer_for(labels, pictures, folder, epochs=2, **options):
 def test_the_table_is_that_of_a_plain_loop_from_the_same_networks(pictures, tmp_path):
     labels = labels_for(pictures)
     trainer_for(labels, pictures, tmp_path, epochs=3).train()
-    learned = AugLabel(OnNormalized(AugMix(), MEAN, STD), 10, alpha=0.5)
+    learned = AugmentAndLabel(OnNormalized(AugMix(), MEAN, STD), 10, alpha=0.5)
     learned.table.fill_(0.9)
     images, answers = pictures[1].images, pictures[1].labels
     assert len(labels.kept) == 3
@@ -186,7 +186,7 @@ def test_a_tuple_of_outputs_and_examples_without_labels_get_a_sentence(pictures)
 
 
 def test_normalised_images_without_mean_and_std_get_a_sentence_that_names_them(pictures):
-    labels = AugLabelCallback(AugMix(), 10, 0.5, validation=pictures[1])
+    labels = TransformersCallback(AugMix(), 10, 0.5, validation=pictures[1])
     rows = labels.training(pictures[0])
     with pytest.raises(ValueError, match=r"look normalised: pass the mean= and std= that they were"):
         labels.collate([rows[row] for row in range(4)])

@@ -9,7 +9,7 @@ from torch.multiprocessing import start_processes
 from torch.nn.parallel import DistributedDataParallel
 
 from auglabel import (
-    AugLabel,
+    AugmentAndLabel,
     Augmentation,
     AutoLabel,
     Calibration,
@@ -215,7 +215,7 @@ def test_two_ranks_measure_what_one_process_does(linear_model, batches, tmp_path
 )
 def test_batches_of_other_than_images_and_labels_get_a_sentence(linear_model, batch, told):
     for learn in (
-        lambda loader: AugLabel(RandAug(), 10, 0.1).update(linear_model, loader),
+        lambda loader: AugmentAndLabel(RandAug(), 10, 0.1).update(linear_model, loader),
         lambda loader: calibrate(linear_model, RandAug(), loader),
     ):
         with pytest.raises(TypeError, match=rf"^the loader must yield two tensors, .*{told}"):

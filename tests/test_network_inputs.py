@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from auglabel import (
     Adversarial,
-    AugLabel,
+    AugmentAndLabel,
     Augmentation,
     AugMix,
     DistanceGrid,
@@ -36,6 +36,7 @@ from auglabel.lab.recipe.catalogue import LOSSES
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.recipe.recipe import Choice
 from auglabel.lab.sweep.job import Job, Results
+from auglabel.lab.sweep.measurement import Measurement
 from auglabel.losses import trades
 from auglabel.models.resnet import ResNet
 from auglabel.models.small import SmallNet
@@ -92,11 +93,11 @@ def _every_bucket(net):
 
 
 def _updated(net):
-    AugLabel(AugMix(), 10, 0.02).update(net, batches())
+    AugmentAndLabel(AugMix(), 10, 0.02).update(net, batches())
 
 
 def _updated_exactly(net):
-    AugLabel(AugMix(), 10, 0.02, rule="exact").update(net, batches())
+    AugmentAndLabel(AugMix(), 10, 0.02, rule="exact").update(net, batches())
 
 
 def _trades(net):
@@ -121,7 +122,7 @@ def _pictures(net):
 
 def _timm(net):
     module = importlib.import_module("auglabel.integrations.timm")
-    mixup = module.AugLabelMixup(AugMix(), 10, 0.02)
+    mixup = module.TimmMixup(AugMix(), 10, 0.02)
     mixup.update(net, batches())
 
 
@@ -157,7 +158,7 @@ def _lightning(net):
     trainer = lightning.Trainer(
         max_epochs=1,
         accelerator="cpu",
-        callbacks=[module.AugLabelCallback(AugMix(), 10, 0.02)],
+        callbacks=[module.LightningCallback(AugMix(), 10, 0.02)],
         logger=False,
         enable_checkpointing=False,
         enable_progress_bar=False,
@@ -179,7 +180,7 @@ def _transformers(net):
             return {"logits": self.net(pixel_values)}
 
     rows = [{"pixel_values": image, "labels": int(label)} for image, label in zip(*some(), strict=True)]
-    labels = module.AugLabelCallback(AugMix(), 10, 0.02, validation=rows)
+    labels = module.TransformersCallback(AugMix(), 10, 0.02, validation=rows)
     state = type("State", (), {"stateful_callbacks": {}})()
     labels.on_epoch_end(None, state, None, model=Outputs())
 
@@ -252,7 +253,7 @@ def test_a_network_gets_pixels_in_the_demo_and_in_the_paper_s_jobs(calls, tmp_pa
     require_pixels(calls)
     calls.clear()
     views = Choice("randaug", {"operations": ["rotate"]})
-    job = Job("job", read_recipe("embedded", [*SMALL[:4], OURS]), ["--on clean"], views)
+    job = Job("job", read_recipe("embedded", [*SMALL[:4], OURS]), (Measurement("clean"),), views)
     Results(tmp_path / "results", tmp_path / "runs").perform(job)
     require_pixels(calls)
 

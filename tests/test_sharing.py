@@ -19,7 +19,7 @@ from auglabel.lab.runs.run import Run
 from auglabel.lab.share import card, sharing
 from auglabel.lab.share.inputs import Input, input_of
 from auglabel.lab.share.sharing import load_shared, share_run
-from auglabel.tablefile import load_table
+from auglabel.table_file import load_table
 
 INPUT = {"channels": 1, "height": 28, "width": 28, "resize": None}
 SMALL = ["--epochs", "1", "--split.train", "100", "--split.validation", "60", "--tracker", "none"]

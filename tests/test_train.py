@@ -25,7 +25,7 @@ from auglabel.lab.runs.checkpoint import load_checkpoint, save_checkpoint
 from auglabel.lab.runs.run import TIMES, Run
 from auglabel.lab.train import launch
 from auglabel.lab.train import train as train_module
-from auglabel.tablefile import load_table
+from auglabel.table_file import load_table
 
 ROOT = Path(__file__).parents[1]
 TINY = ["--split.train=120", "--split.validation=60", "--split.test=40", "--batch_size=30", "--tracker=none"]
@@ -394,7 +394,7 @@ def test_a_checkpoint_of_another_network_is_one_sentence(whole, tmp_path, capsys
 def test_a_run_killed_before_its_best_checkpoint_is_in_place_finds_it_again(whole, tmp_path, monkeypatch):
     from auglabel.lab.runs import run as rundir
 
-    out, real = tmp_path / "run", rundir.write_whole
+    out, real = tmp_path / "run", rundir.write_atomically
     assert train(out, "--max-steps=5", epochs=3) == 0
 
     def killed(path, write):
@@ -402,7 +402,7 @@ def test_a_run_killed_before_its_best_checkpoint_is_in_place_finds_it_again(whol
             raise KeyboardInterrupt
         real(path, write)
 
-    monkeypatch.setattr(rundir, "write_whole", killed)
+    monkeypatch.setattr(rundir, "write_atomically", killed)
     train(out, "--resume", epochs=3)
     monkeypatch.undo()
     assert train(out, "--resume", epochs=3) == 0

@@ -14,7 +14,7 @@ from auglabel.lab.recipe.yamlfile import sealed_text
 from auglabel.lab.runs.checkpoint import WEIGHTS
 from auglabel.lab.runs.checkpoint import _checksum as checkpoint_sum
 from auglabel.lab.share.sharing import load_shared
-from auglabel.tablefile import FORMAT, load_table
+from auglabel.table_file import FORMAT, load_table
 from hostile.archives import tar_cases, tar_of
 from hostile.arrays import npz_cases, npz_of, some_arrays, spoil_npz
 from hostile.cifar import binary_cases, binary_files, packed, python_cases, read_cifar, spoil_packed

@@ -14,7 +14,7 @@ from auglabel.lab.runs.checkpoint import WEIGHTS
 from auglabel.lab.runs.checkpoint import _checksum as checkpoint_sum
 from auglabel.lab.share.sharing import FORMAT as SHARED
 from auglabel.models.small import SmallNet
-from auglabel.tablefile import FORMAT
+from auglabel.table_file import FORMAT
 from hostile.spoil import CANARY, Files, as_json, json_cases, with_files
 from hostile.tables import a_table
 from hostile.tensors import safetensors_cases

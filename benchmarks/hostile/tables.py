@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from auglabel import RandAug
-from auglabel.tablefile import AUDIT
+from auglabel.table_file import AUDIT
 from hostile.recipes import spoil_recipe
 from hostile.spoil import Draw, Files, spoil_bytes, spoil_json, spoil_lines
 from hostile.tensors import spoil_safetensors

@@ -14,8 +14,9 @@ from __future__ import annotations
 import torch
 
 from auglabel.calibration import Calibration, require_seen
-from auglabel.checks import require_number, require_whole
+from auglabel.errors import UserError
 from auglabel.labels import TablePolicy
+from auglabel.util.checks import require_number, require_whole
 
 
 class AutoLabel(TablePolicy):
@@ -32,7 +33,7 @@ class AutoLabel(TablePolicy):
         require_whole("num_buckets", num_buckets, 1)
         require_number("alpha", alpha, 0)
         if alpha > 1:
-            raise ValueError(
+            raise UserError(
                 f"alpha must be in [0, 1], got {alpha}: above 1, a label moves by more than the whole "
                 "calibration error at once. The paper's are from 0.005 to 1."
             )

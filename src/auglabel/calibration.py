@@ -14,8 +14,9 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from auglabel.binning import cell
-from auglabel.checks import (
+from auglabel.errors import UserError, UserTypeError
+from auglabel.util.binning import cell
+from auglabel.util.checks import (
     kind_of,
     require_integers,
     require_range,
@@ -88,7 +89,7 @@ class Calibration:
 
     def __add__(self, other: Calibration) -> Calibration:
         if self.sums.shape != other.sums.shape:
-            raise ValueError(
+            raise UserError(
                 f"Calibrations of equal size add up, but one has {self.groups} groups x {self.bins} bins "
                 f"and the other {other.groups} x {other.bins}."
             )
@@ -174,14 +175,14 @@ class Calibration:
 def require_seen(what: str, seen: object, buckets: int) -> None:
     """A Calibration with a group per bucket whose count, confidence and accuracy are numbers."""
     if not isinstance(seen, Calibration):
-        raise TypeError(f"{what} takes a Calibration, got {kind_of(seen)}.")
+        raise UserTypeError(f"{what} takes a Calibration, got {kind_of(seen)}.")
     if seen.groups != buckets:
-        raise ValueError(
+        raise UserError(
             f"{what} takes one group per bucket: there are {buckets} buckets, but the Calibration has "
             f"{seen.groups} groups. Pass calibrate(model, augment, loader)."
         )
     if not bool(seen.sums[[COUNT, CONFIDENCE, CORRECT]].isfinite().all()):
-        raise ValueError(f"{what} takes finite sums, but the Calibration holds nan or infinity.")
+        raise UserError(f"{what} takes finite sums, but the Calibration holds nan or infinity.")
 
 
 def require_probs(probs: Tensor, labels: Tensor) -> Tensor:
@@ -192,7 +193,7 @@ def require_probs(probs: Tensor, labels: Tensor) -> Tensor:
     low, high = (float(edge) for edge in probs.aminmax())
     if math.isnan(low) or math.isnan(high):
         wrong = int(probs.isnan().any(dim=1).sum())
-        raise ValueError(f"probs must be probabilities, but {wrong} of {len(probs)} rows hold nan.")
+        raise UserError(f"probs must be probabilities, but {wrong} of {len(probs)} rows hold nan.")
     slack = max(1e-3, 2 * torch.finfo(probs.dtype).eps)
     total = probs.sum(dim=1, dtype=torch.promote_types(probs.dtype, torch.float32))
     off = total[(total - 1).abs().argmax()].item()
@@ -202,7 +203,7 @@ def require_probs(probs: Tensor, labels: Tensor) -> Tensor:
         got = f"a row that sums to {off:.6g}"
     else:
         return probs.to(torch.promote_types(probs.dtype, torch.float32))
-    raise ValueError(
+    raise UserError(
         f"probs must be probabilities that sum to 1 in each row, got {got}. "
         "Pass model(images).softmax(dim=1); Calibration.update_logits takes logits."
     )
@@ -216,14 +217,14 @@ def require_logits(logits: Tensor, labels: Tensor) -> Tensor:
         return exact
     wrong, low, least_top, off = _look(exact)
     if wrong:
-        raise ValueError(
+        raise UserError(
             f"logits must be numbers, but {wrong:.0f} of {len(logits)} rows hold nan or infinity. "
             "The model has diverged, or its input was not finite."
         )
     slack = max(1e-4, torch.finfo(logits.dtype).eps)
     # rows of zeros and a one may be logits, such as votes
     if len(logits) > 1 and low >= 0 and off <= slack and least_top < 1 - slack:
-        raise ValueError(
+        raise UserError(
             f"logits must be given, but these look like probabilities: all {len(logits)} rows are in [0, 1] "
             "and sum to 1. Drop the softmax at the model's end; Calibration.update takes probabilities."
         )
@@ -244,7 +245,7 @@ def _look(logits: Tensor) -> list[float]:
 def _require_scores(what: str, scores: Tensor, labels: Tensor) -> None:
     require_tensor(what, scores)
     if scores.dim() != 2 or not scores.is_floating_point() or scores.shape[1] < 2:
-        raise ValueError(f"{what} must be floating point of shape (B, K) with K >= 2, got {kind_of(scores)}.")
+        raise UserError(f"{what} must be floating point of shape (B, K) with K >= 2, got {kind_of(scores)}.")
     require_integers("labels", labels)
     require_same_length("predictions", **{what: scores, "labels": labels})
     require_range("labels", labels.cpu(), scores.shape[1], "classes")

@@ -9,11 +9,19 @@ import shutil
 import signal
 import sys
 import tempfile
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
 from auglabel import __version__
+from auglabel.errors import UserError
+
+TRACEBACK = "AUGLABEL_TRACEBACK"  # environment variable: 1 shows where every failure comes from
+BUG = (
+    "this is a defect of auglabel, or of a part of your own that it called, not a mistake in what you typed. "
+    "Please report it with the lines above and what `auglabel doctor` prints."
+)
 
 VERBS = {
     "demo": "train and compare on the embedded images, about two minutes",
@@ -33,8 +41,11 @@ VERBS = {
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run one command; a failure is one sentence on standard error and a non-zero exit."""
+    """Run one command; the user's mistake is one sentence on standard error, a defect of ours a traceback."""
     words = list(sys.argv[1:] if words is None else words)
+    if "--traceback" in words:
+        words.remove("--traceback")
+        os.environ[TRACEBACK] = "1"  # for the processes that this one starts too
     if not words or words[0] in ("-h", "--help"):
         print(usage(), file=sys.stderr if not words else sys.stdout)
         return 0 if words else 2
@@ -65,23 +76,25 @@ def main(words: Sequence[str] | None = None) -> int:
             "Install the extra that brings it: pip install 'auglabel[train]'.",
             1,
         )
-    except (ValueError, TypeError, OSError, ImportError) as error:
+    except (UserError, OSError, ImportError) as error:
         return _fail(str(error), 1)
-    except (MemoryError, RuntimeError) as error:
-        if not _lacks_memory(error):
-            raise
-        return _fail(
-            f"{verb} ran out of memory. Fewer images at a time need less: a smaller --batch_size. "
-            "Images that do not fit are streamed with a smaller --data.memory_gb.",
-            1,
-        )
+    except Exception as error:
+        if _lacks_memory(error):
+            return _fail(
+                f"{verb} ran out of memory. Fewer images at a time need less: a smaller --batch_size. "
+                "Images that do not fit are streamed with a smaller --data.memory_gb.",
+                1,
+            )
+        return _fail(BUG, 1, always=True)
 
 
 def usage() -> str:
     listed = "\n".join(f"  {verb:9} {what}" for verb, what in VERBS.items())
     return (
-        "usage: auglabel COMMAND ...\n\nWhat label should an augmented image carry? AutoLabel learns it.\n\n"
-        f"{listed}\n\nauglabel COMMAND --help says more; auglabel --version says which this is."
+        "usage: auglabel COMMAND ... [--traceback]\n\n"
+        "What label should an augmented image carry? AutoLabel learns it.\n\n"
+        f"{listed}\n\nauglabel COMMAND --help says more; auglabel --version says which this is.\n"
+        "--traceback, or AUGLABEL_TRACEBACK=1, shows where in the code a failure comes from."
     )
 
 
@@ -100,7 +113,10 @@ def _lacks_memory(error: Exception) -> bool:
     return isinstance(error, MemoryError) or any(each in str(error).lower() for each in words)
 
 
-def _fail(sentence: str, code: int) -> int:
+def _fail(sentence: str, code: int, always: bool = False) -> int:
+    """Print it, after the traceback if that is wanted: `always`, or where the user asked for it."""
+    if always or (os.environ.get(TRACEBACK, "0") != "0" and sys.exc_info()[0] is not None):
+        traceback.print_exc()
     print(f"auglabel: {sentence}", file=sys.stderr)
     return code
 

@@ -9,9 +9,10 @@ from typing import NamedTuple
 import torch
 from torch import Generator, Tensor
 
-from auglabel.binning import cell
-from auglabel.checks import kind_of, require_range, require_same_length, require_unit, require_whole
-from auglabel.drawing import source_of
+from auglabel.errors import UserError
+from auglabel.util.binning import cell
+from auglabel.util.checks import kind_of, require_range, require_same_length, require_unit, require_whole
+from auglabel.util.randomness import drawing_device
 
 # `draw_in` keeps 1/1000 of a cell clear of its lower edge, which is more than float error up to here.
 MOST_LEVELS = 1000
@@ -37,7 +38,7 @@ class DistanceGrid:
 
     def __post_init__(self) -> None:
         if not isinstance(self.levels, tuple | list) or not self.levels:
-            raise ValueError(
+            raise UserError(
                 "DistanceGrid takes the number of levels of each kind, such as (10, 10, 1), "
                 f"got {kind_of(self.levels)}."
             )
@@ -45,7 +46,7 @@ class DistanceGrid:
             require_whole("each of DistanceGrid's levels", level, 1, MOST_LEVELS)
         kinds = self.kinds or tuple(str(k) for k in range(1, len(self.levels) + 1))
         if len(kinds) != len(self.levels) or len(set(kinds)) < len(kinds):
-            raise ValueError(
+            raise UserError(
                 f"DistanceGrid takes a name of its own for each of {len(self.levels)} kinds, "
                 f"got {kind_of(kinds)}."
             )
@@ -67,7 +68,7 @@ class DistanceGrid:
         self, n: int, device: torch.device | str | None = None, generator: Generator | None = None
     ) -> Distance:
         """Kinds uniform over the grid's, strengths uniform over (0, 1]."""
-        source = source_of(device, generator)
+        source = drawing_device(device, generator)
         kind = torch.randint(len(self.levels), (n,), device=source, generator=generator)
         strength = 1 - torch.rand(n, device=source, generator=generator)
         return self.locate(kind.to(device), strength.to(device))
@@ -77,7 +78,7 @@ class DistanceGrid:
         require_range("bucket", bucket, len(self), "buckets")
         levels, start = self._tables(bucket.device)
         kind = torch.searchsorted(start, bucket, right=True) - 1
-        source = source_of(bucket.device, generator)
+        source = drawing_device(bucket.device, generator)
         # The lower edge belongs to the cell below, so keep clear of it by more than float error.
         within = (1 - torch.rand(len(bucket), device=source, generator=generator)).clamp(min=1e-3)
         strength = (bucket - start[kind] + within.to(bucket.device)) / levels[kind]

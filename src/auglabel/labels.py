@@ -8,8 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from auglabel.calibration import Calibration
-from auglabel.checks import kind_of, require_number, require_range, require_unit, require_whole
+from auglabel.errors import UserError, UserTypeError
 from auglabel.targets import one_class_targets, two_class_targets
+from auglabel.util.checks import kind_of, require_number, require_range, require_unit, require_whole
 from auglabel.view import View
 
 
@@ -29,7 +30,7 @@ class LabelPolicy(nn.Module):
 
     def update(self, seen: Calibration) -> None:
         """Learn from the calibration seen on validation views; only adaptive policies can."""
-        raise TypeError(f"{type(self).__name__} does not learn; update is for adaptive policies.")
+        raise UserTypeError(f"{type(self).__name__} does not learn; update is for adaptive policies.")
 
     def forward(self, view: View) -> Tensor:
         """Targets (B, K); every row sums to 1."""
@@ -94,11 +95,9 @@ class TablePolicy(LabelPolicy):
         try:
             values = torch.as_tensor(table, dtype=torch.float32).clone()
         except (TypeError, ValueError, RuntimeError):
-            raise TypeError(f"table must hold one number per bucket, got {kind_of(table)}.") from None
+            raise UserTypeError(f"table must hold one number per bucket, got {kind_of(table)}.") from None
         if values.dim() != 1 or len(values) == 0:
-            raise ValueError(
-                f"table must hold one number per bucket, but its shape is {tuple(values.shape)}."
-            )
+            raise UserError(f"table must hold one number per bucket, but its shape is {tuple(values.shape)}.")
         require_unit("table", values)
         self.register_buffer("table", values)
 

@@ -8,8 +8,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from auglabel.checks import require_number, require_same_length
-from auglabel.modes import pixels
+from auglabel.errors import UserError
+from auglabel.util.checks import require_number, require_same_length
+from auglabel.util.inference import model_input
 from auglabel.view import View
 
 
@@ -21,8 +22,8 @@ def trades(model: nn.Module, images: Tensor, view: View, beta: float = 6.0) -> T
     """
     require_number("beta", beta, 0)
     require_same_length("trades", images=images, view=view.images)
-    clean = model(pixels(images, model))
-    moved = model(pixels(view.images, model))
+    clean = model(model_input(images, model))
+    moved = model(model_input(view.images, model))
     apart = F.kl_div(
         moved.log_softmax(dim=1), clean.log_softmax(dim=1), reduction="batchmean", log_target=True
     )
@@ -35,7 +36,7 @@ def jensen_shannon(*logits: Tensor) -> Tensor:
     AugMix's consistency term: there with the clean images and two views, times 12.
     """
     if len(logits) < 2:
-        raise ValueError(f"jensen_shannon compares the logits of at least 2 views, got {len(logits)}.")
+        raise UserError(f"jensen_shannon compares the logits of at least 2 views, got {len(logits)}.")
     require_same_length("jensen_shannon", **{f"view {i}": part for i, part in enumerate(logits, start=1)})
     log_probs = [
         part.to(torch.promote_types(part.dtype, torch.float32)).log_softmax(dim=1) for part in logits

@@ -12,8 +12,9 @@ from torch import Generator, Tensor, nn
 
 from auglabel.augment.base import Augmentation
 from auglabel.calibration import Calibration
-from auglabel.checks import kind_of, require_whole
-from auglabel.modes import evaluating, pixels, unwrapped
+from auglabel.errors import UserError, UserTypeError
+from auglabel.util.checks import kind_of, require_whole
+from auglabel.util.inference import eval_mode, model_input, unwrapped
 from auglabel.view import View
 
 GOLDEN = (math.sqrt(5) - 1) / 2
@@ -29,9 +30,9 @@ def measure(model: nn.Module, views: Iterable[View], groups: int = 1, bins: int 
     """
     model = unwrapped(model)
     seen = Calibration(groups, bins)
-    with evaluating(model):
+    with eval_mode(model):
         for view in views:
-            seen.update_logits(model(pixels(view.images, model)), view.labels, view.bucket)
+            seen.update_logits(model(model_input(view.images, model)), view.labels, view.bucket)
     return seen.summed_over_ranks()
 
 
@@ -53,7 +54,7 @@ def calibrate(
     views = every_bucket(model, augment, loader, visits=visits, turn=turn, generator=generator)
     seen = measure(model, views, groups=len(augment.grid), bins=bins)
     if not seen.count.any():
-        raise ValueError("calibrate needs validation images, but the loader gave none.")
+        raise UserError("calibrate needs validation images, but the loader gave none.")
     return seen
 
 
@@ -104,7 +105,7 @@ def pair(batch: object) -> tuple[Tensor, Tensor]:
         came = f"a {type(batch).__name__} of {', '.join(type(part).__name__ for part in batch[:9])}"
     else:
         came = kind_of(batch)
-    raise TypeError(
+    raise UserTypeError(
         f"the loader must yield two tensors, (images, labels), got {came}. "
         f"Pick the two, by the names or places that they have: (({picked}) for batch in loader)."
     )

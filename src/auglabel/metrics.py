@@ -11,9 +11,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from auglabel.binning import cell
 from auglabel.calibration import Calibration, require_probs
-from auglabel.checks import require_whole
+from auglabel.errors import UserError
+from auglabel.util.binning import cell
+from auglabel.util.checks import require_whole
 
 
 class RiskCoverage(NamedTuple):
@@ -98,7 +99,7 @@ def _some(probs: Tensor, labels: Tensor) -> Tensor:
     """`probs`, checked and on the CPU, once there is at least one row of them."""
     checked = require_probs(probs, labels).detach().cpu()
     if len(checked) == 0:
-        raise ValueError("a metric needs at least one prediction, got none.")
+        raise UserError("a metric needs at least one prediction, got none.")
     return checked
 
 

@@ -20,8 +20,9 @@ import torch
 from torch import Tensor, nn
 
 from auglabel.calibration import CONFIDENCE, CORRECT, COUNT, Calibration, require_seen
-from auglabel.checks import kind_of, require_number, require_unit, shown
 from auglabel.distance import DistanceGrid
+from auglabel.errors import UserError, UserTypeError
+from auglabel.util.checks import kind_of, require_number, require_unit, shown
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -42,7 +43,7 @@ class Pool(nn.Module):
     def __init__(self, grid: DistanceGrid, memory: float = 0.5) -> None:
         super().__init__()
         if not isinstance(grid, DistanceGrid):
-            raise TypeError(f"Pool takes a DistanceGrid, such as RandAug().grid, got {kind_of(grid)}.")
+            raise UserTypeError(f"Pool takes a DistanceGrid, such as RandAug().grid, got {kind_of(grid)}.")
         require_memory(memory)
         self.grid, self.memory = grid, memory
         self.register_buffer("sums", torch.zeros(3, len(grid), dtype=torch.float64, device="cpu"))
@@ -76,7 +77,7 @@ class Pool(nn.Module):
         if table is not None:
             require_unit("table", table)
             if len(table) != len(self.grid):
-                raise ValueError(f"the grid has {len(self.grid)} buckets, but the table has {len(table)}.")
+                raise UserError(f"the grid has {len(self.grid)} buckets, but the table has {len(table)}.")
 
     def _with_neighbours(self, lends: Tensor | None = None) -> Tensor:
         """Each bucket's sums, half of those a level away in its kind, a quarter of those two levels away, ...
@@ -97,7 +98,7 @@ class Pool(nn.Module):
         """Refuse the state of another grid, even of one with as many buckets."""
         theirs, ours = (bytes(text.cpu().tolist()).decode() for text in (state, self.get_extra_state()))
         if theirs != ours:
-            raise ValueError(
+            raise UserError(
                 "the state was saved for other distances (kind and number of levels of each): "
                 f"{shown(theirs)}; here they are {shown(ours)}."
             )
@@ -144,4 +145,4 @@ def _towards(own: Tensor, pooled: Tensor, most: Tensor) -> Tensor:
 def require_memory(memory: float) -> None:
     require_number("memory", memory, 0, 1)
     if memory == 1:
-        raise ValueError("memory must be below 1, which would never forget the first epoch.")
+        raise UserError("memory must be below 1, which would never forget the first epoch.")

@@ -16,7 +16,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from auglabel.calibration import require_logits
-from auglabel.checks import kind_of, require_same_length, require_tensor, require_whole
+from auglabel.errors import UserError
+from auglabel.util.checks import kind_of, require_same_length, require_tensor, require_whole
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -87,7 +88,7 @@ class VectorScaling(nn.Module):
         classes = len(self.weight)
         require_tensor("logits", logits)
         if logits.dim() == 0 or logits.shape[-1] != classes:
-            raise ValueError(
+            raise UserError(
                 f"VectorScaling({classes}) takes logits of {classes} classes, got {kind_of(logits)}. "
                 "Give it the number of classes that the model has."
             )
@@ -98,10 +99,10 @@ def _checked(what: str, logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]
     require_same_length(what, logits=logits, labels=labels)
     logits = require_logits(logits, labels).cpu().double()
     if len(logits) == 0:
-        raise ValueError(f"{what} needs at least one row of logits, got none.")
+        raise UserError(f"{what} needs at least one row of logits, got none.")
     endless = logits.isinf().any(dim=1)
     if bool(endless.any()):
-        raise ValueError(
+        raise UserError(
             f"{what} takes finite logits, but {int(endless.sum())} of {len(endless)} rows hold -infinity. "
             "If they are logarithms of probabilities, clip those above 0 first."
         )
@@ -116,7 +117,7 @@ def _lead(logits: Tensor, labels: Tensor) -> Tensor:
 def _require_better_than_chance(lead: Tensor) -> None:
     """NLL is convex in 1/T, so it must fall at 1/T = 0, where its slope is the mean lead."""
     if float(lead.mean()) >= -1e-12 * float(lead.abs().mean()):
-        raise ValueError(
+        raise UserError(
             "TemperatureScaling.fit found no best temperature: the logit of the true class is on average no "
             "higher than the mean of its row, so no temperature beats a uniform guess. Check that the labels "
             "belong to these rows and number the classes as the model does."
@@ -126,7 +127,7 @@ def _require_better_than_chance(lead: Tensor) -> None:
 def _require_mistake(what: str, lead: Tensor) -> None:
     """NLL must rise at last as the logits are scaled up, so in some row another class must lead."""
     if bool((lead <= 0).all() and (lead < 0).any()):
-        raise ValueError(
+        raise UserError(
             f"{what} found no lowest NLL: the true class has the highest logit in all {len(lead)} rows, so "
             "NLL falls for ever as the logits are scaled up (temperature to 0). Fit on rows that the model "
             "was not trained on, and on enough of them to hold a mistake."
@@ -136,7 +137,7 @@ def _require_mistake(what: str, lead: Tensor) -> None:
 def _require_every_class(labels: Tensor, classes: int) -> None:
     missing = (labels.bincount(minlength=classes) == 0).nonzero().flatten().tolist()
     if missing:
-        raise ValueError(
+        raise UserError(
             f"VectorScaling.fit needs rows of every class, but {len(missing)} of {classes} have none, the "
             f"first being class {missing[0]}: its bias would fall for ever. Fit on more rows, or use "
             "TemperatureScaling."
@@ -147,7 +148,7 @@ def _held(what: str, value: Tensor, dtype: torch.dtype, above: float) -> Tensor:
     """`value` rounded to the module's dtype."""
     rounded = value.to(dtype)
     if not bool(((rounded > above) & (rounded < math.inf)).all()):
-        raise ValueError(
+        raise UserError(
             f"the best {what} is {float(value.abs().max()):.3g}, which {str(dtype).removeprefix('torch.')} "
             "cannot hold. Bring the logits to a usual size, or the module to float64 with .double()."
         )
@@ -168,7 +169,7 @@ def _best_inverse_temperature(lead: Tensor) -> float:
         newton = inverse - float(slope / curvature)
         limit = min(high, 4 * inverse)  # where NLL hardly bends yet, Newton's step is far too long
         inverse = newton if low < newton < limit else (low + limit) / 2
-    raise ValueError(
+    raise UserError(
         f"TemperatureScaling.fit found no best temperature in {STEPS} steps. "
         "Some logits are many orders of magnitude larger than the rest: look for a row that went wrong."
     )
@@ -189,7 +190,7 @@ def _lowest_nll(logits: Tensor, labels: Tensor) -> Tensor:
         terms = _gradient(error.abs(), centred.abs())
         if bool((_gradient(error, centred).abs() <= 1e-6 * terms).all() and (terms[1] > 0).all()):
             return found
-    raise ValueError(
+    raise UserError(
         f"VectorScaling.fit found no lowest NLL in {ROUNDS} rounds: most often a class can be told from the "
         "rest without a mistake on these rows, so that its weight would grow for ever. Fit on more rows that "
         "the model was not trained on, or use TemperatureScaling."

@@ -7,7 +7,8 @@ from dataclasses import dataclass, fields, replace
 import torch
 from torch import Tensor
 
-from auglabel.checks import require_integers, require_same_length, require_unit
+from auglabel.errors import UserError
+from auglabel.util.checks import require_integers, require_same_length, require_unit
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +28,7 @@ class View:
 
     def __post_init__(self) -> None:
         if (self.partner is None) != (self.share is None):
-            raise ValueError("View takes partner and share together, got only one of them.")
+            raise UserError("View takes partner and share together, got only one of them.")
         parts = self._parts()
         require_same_length("View", **parts)
         for name in ("labels", "bucket", "partner"):

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import torch
 
-from auglabel import AugLabel, AugMix
+from auglabel import AugmentAndLabel, AugMix
 from auglabel.data.embedded import Split, load_embedded
 from auglabel.integrations.parts import OnNormalized
-from auglabel.integrations.timm import AugLabelMixup
+from auglabel.integrations.timm import TimmMixup
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "with_timm.py"
 MEAN, STD = (0.286,), (0.353,)
@@ -42,7 +42,7 @@ def test_the_table_is_that_of_a_plain_loop_from_the_same_networks():
 
     model, train, validation = parts()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
-    mixup_fn, kept = AugLabelMixup(AugMix(), 10, alpha=0.5, mean=MEAN, std=STD), []
+    mixup_fn, kept = TimmMixup(AugMix(), 10, alpha=0.5, mean=MEAN, std=STD), []
     mixup_fn.learned.table.fill_(0.9)
     for _ in range(2):
         model.train()
@@ -53,7 +53,7 @@ def test_the_table_is_that_of_a_plain_loop_from_the_same_networks():
             optimizer.zero_grad()
         mixup_fn.update(model, validation)
         kept.append((copy.deepcopy(model), mixup_fn.learned.table.clone()))
-    learned = AugLabel(OnNormalized(AugMix(), MEAN, STD), 10, alpha=0.5)
+    learned = AugmentAndLabel(OnNormalized(AugMix(), MEAN, STD), 10, alpha=0.5)
     learned.table.fill_(0.9)
     for net, table in kept:
         learned.update(net, list(validation))
@@ -73,7 +73,7 @@ def test_it_takes_the_place_of_mixup_where_timm_calls_it():
 
     _, train, _ = parts(64)
     (images, labels), *_ = train
-    ours = AugLabelMixup(AugMix(), 10, alpha=0.1, mean=MEAN, std=STD)
+    ours = TimmMixup(AugMix(), 10, alpha=0.1, mean=MEAN, std=STD)
     theirs = Mixup(num_classes=10)
     for mixup_fn in (ours, theirs):
         assert mixup_fn.mixup_enabled

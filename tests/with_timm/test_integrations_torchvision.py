@@ -16,7 +16,7 @@ from test_catalogue import (  # noqa: F401
     test_what_comes_out_may_go_in_again,
 )
 
-from auglabel import AugLabel
+from auglabel import AugmentAndLabel
 from auglabel.integrations.transforms import TorchvisionTransforms
 
 
@@ -37,7 +37,7 @@ def augment():
 
 def test_labels_are_learned_for_them(augment, model):  # noqa: F811
     images, labels = batch(100)
-    learned = AugLabel(augment, num_classes=4, alpha=0.5)
+    learned = AugmentAndLabel(augment, num_classes=4, alpha=0.5)
     learned.update(model, [(images, labels)])
     moved, targets = learned(images, labels)
     assert moved.shape == images.shape

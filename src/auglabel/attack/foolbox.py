@@ -11,8 +11,9 @@ import torch
 from torch import Generator, Tensor, nn
 
 from auglabel.attack.pgd import box, gradient_of, require_attackable
-from auglabel.checks import require_integers, require_number
-from auglabel.modes import evaluating, unwrapped
+from auglabel.errors import UserError, UserTypeError
+from auglabel.util.checks import require_integers, require_number
+from auglabel.util.inference import eval_mode, unwrapped
 
 ATTACKS = {
     "pgd": "LinfPGD",
@@ -53,10 +54,10 @@ def foolbox_attack(
     if len(images) == 0:
         return images.clone()
     if name not in QUERY_ONLY:
-        with evaluating(model):
+        with eval_mode(model):
             gradient_of(model, images[:1], labels[:1], "cross_entropy")  # says so if there is none
     run = _from_other_images if name == "hop_skip_jump" else _as_it_is
-    with evaluating(model), _frozen(model), _seeded(images.device, generator), torch.enable_grad():
+    with eval_mode(model), _frozen(model), _seeded(images.device, generator), torch.enable_grad():
         wrapped = foolbox.PyTorchModel(model, bounds=(0, 1), device=images.device)
         moved = run(attack, wrapped, images, labels, epsilon)
     return torch.clamp(moved.detach(), *box(images, epsilon))
@@ -74,12 +75,12 @@ def _foolbox() -> Any:
 
 def _attack(foolbox: Any, name: str, options: dict[str, Any]) -> Any:
     if name not in ATTACKS:
-        raise ValueError(f'name must be one of {", ".join(ATTACKS)}, got "{name}".')
+        raise UserError(f'name must be one of {", ".join(ATTACKS)}, got "{name}".')
     kind = getattr(foolbox.attacks, ATTACKS[name])
     try:
         return kind(**DEFAULTS.get(name, {}) | options)
     except TypeError as error:
-        raise TypeError(
+        raise UserTypeError(
             f"{name} does not take these options: {error}. See foolbox's {kind.__name__}."
         ) from error
 
@@ -96,7 +97,7 @@ def _from_other_images(attack: Any, wrapped: Any, images: Tensor, labels: Tensor
     if len(right) == 0:
         return images
     if not other[right].any(dim=1).all():
-        raise ValueError(
+        raise UserError(
             "hop_skip_jump starts from an image that the model takes for another class, but it takes the "
             f"whole batch for class {int(predicted[0])}. Give a batch with several classes."
         )

@@ -10,7 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor, nn
 
-from auglabel.checks import (
+from auglabel.errors import UserError, UserTypeError
+from auglabel.util.checks import (
     kind_of,
     readable,
     require_images,
@@ -20,8 +21,8 @@ from auglabel.checks import (
     require_tensor,
     require_whole,
 )
-from auglabel.drawing import source_of
-from auglabel.modes import evaluating, unwrapped
+from auglabel.util.inference import eval_mode, unwrapped
+from auglabel.util.randomness import drawing_device
 
 Loss = Literal["cross_entropy", "margin"]
 BLIND = "The gradient is zero at every image, so the attack is blind: auglabel.attack.sanity tells more."
@@ -61,7 +62,7 @@ def pgd(
     task = _Task(images, labels.detach(), radius, stride, *box(images, radius))
     if len(images) == 0:
         return images.clone()
-    with evaluating(model), torch.no_grad():
+    with eval_mode(model), torch.no_grad():
         if restarts == 1:
             moved = _climb(model, task, _start(task, _noise(images, generator)), steps, loss, early_stop)
         else:
@@ -84,7 +85,7 @@ def gradient_of(model: nn.Module, images: Tensor, labels: Tensor, loss: Loss) ->
     if total.requires_grad:
         gradient = torch.autograd.grad(total, images, allow_unused=True)[0]
     if gradient is None:
-        raise ValueError(
+        raise UserError(
             "The model gives no gradient to its input, so the attack would be blind. Take no_grad, detach "
             'and casts to bytes out of its forward, or use the query-only "hop_skip_jump" of foolbox_attack.'
         )
@@ -150,7 +151,7 @@ def _best_of(
 
 def _noise(images: Tensor, generator: Generator | None) -> Tensor:
     """Uniform in [-1, 1), for every image whether still attacked or not, so that early stop shifts none."""
-    source = source_of(images.device, generator)
+    source = drawing_device(images.device, generator)
     noise = torch.rand(images.shape, dtype=images.dtype, device=source, generator=generator)
     return noise.to(images.device).mul_(2).sub_(1)
 
@@ -185,30 +186,30 @@ def require_attackable(model: nn.Module, images: Tensor, labels: Tensor, loss: s
     That takes a module, floating point images in [0, 1], hard or soft labels, and a loss for such labels.
     """
     if not isinstance(model, nn.Module):
-        raise TypeError(f"model must be a torch.nn.Module, got {kind_of(model)}.")
+        raise UserTypeError(f"model must be a torch.nn.Module, got {kind_of(model)}.")
     require_tensor("images", images)
     images = require_images("images", images.detach())
     if images.dtype == torch.uint8:
-        raise TypeError(
+        raise UserTypeError(
             f"Attacks need images in floating point in [0, 1], got {kind_of(images)}. "
             "Pass images.float() / 255."
         )
     require_same_length("An attack", images=images, labels=labels)
     if loss not in get_args(Loss):
-        raise ValueError(f'loss must be "cross_entropy" or "margin", got {loss!r}.')
+        raise UserError(f'loss must be "cross_entropy" or "margin", got {loss!r}.')
     if labels.dim() != 2 or not labels.is_floating_point():
         if labels.dim() != 1 or labels.dtype != torch.int64:
-            raise TypeError(
+            raise UserTypeError(
                 "labels must be classes (B,) in int64 or probabilities (B, K) in floating point, "
                 f"got {kind_of(labels)}."
             )
         return images
     if loss == "margin":
-        raise ValueError('loss "margin" needs hard labels, got soft ones. Pass labels.argmax(dim=1).')
+        raise UserError('loss "margin" needs hard labels, got soft ones. Pass labels.argmax(dim=1).')
     if readable(labels) and not bool(
         ((labels >= 0).all(dim=1) & ((labels.sum(dim=1) - 1).abs() < 1e-2)).all()
     ):
-        raise ValueError("Soft labels must be probabilities, each row adding up to 1, but some rows are not.")
+        raise UserError("Soft labels must be probabilities, each row adding up to 1, but some rows are not.")
     return images
 
 
@@ -216,15 +217,15 @@ def require_logits(logits: Tensor, labels: Tensor) -> None:
     """A row of two or more logits for each label, and a class or a probability for each column."""
     require_tensor("The model's output", logits)
     if logits.dim() != 2 or len(logits) != len(labels) or logits.shape[1] < 2:
-        raise ValueError(
+        raise UserError(
             f"The model must return logits ({len(labels)}, K) with K >= 2, got {kind_of(logits)}."
         )
     if readable(logits) and bool(logits.isnan().any()):
-        raise ValueError("The model must return numbers, but its logits hold nan: it has diverged.")
+        raise UserError("The model must return numbers, but its logits hold nan: it has diverged.")
     if labels.dim() == 1:
         require_range("labels", labels, logits.shape[1], "classes")
     elif labels.shape[1] != logits.shape[1]:
-        raise ValueError(
+        raise UserError(
             f"Soft labels must have one column for each of the model's {logits.shape[1]} classes, "
             f"got {labels.shape[1]}."
         )
@@ -235,15 +236,15 @@ def _per_image(what: str, value: float | Tensor, images: Tensor, *, above_zero: 
     if not isinstance(value, Tensor):
         require_number(what, value, 0)
         if above_zero and value == 0:
-            raise ValueError(f"{what} must be above 0, got {value}.")
+            raise UserError(f"{what} must be above 0, got {value}.")
         return images.new_full((len(images), 1, 1, 1), value)
     if value.shape != images.shape[:1] or not value.is_floating_point():
-        raise TypeError(
+        raise UserTypeError(
             f"{what} must be a number or a floating point tensor of shape ({len(images)},), "
             f"got {kind_of(value)}."
         )
     wrong = ~(value.isfinite() & (value > 0 if above_zero else value >= 0))
     if readable(value) and wrong.any():
         wanted = "above" if above_zero else "at least"
-        raise ValueError(f"{what} must be finite and {wanted} 0, got {value[wrong][0].item()}.")
+        raise UserError(f"{what} must be finite and {wanted} 0, got {value[wrong][0].item()}.")
     return value.detach().to(images)[:, None, None, None]

@@ -11,8 +11,9 @@ import torch
 from torch import Generator, Tensor, nn
 
 from auglabel.attack.pgd import BLIND, Loss, gradient_of, pgd, require_attackable, require_logits
-from auglabel.checks import require_integers, require_number, require_whole
-from auglabel.modes import evaluating, unwrapped
+from auglabel.errors import UserError
+from auglabel.util.checks import require_integers, require_number, require_whole
+from auglabel.util.inference import eval_mode, unwrapped
 
 
 def adversarial_accuracy(
@@ -39,7 +40,7 @@ def adversarial_accuracy(
     require_whole("restarts", restarts, 1)
     require_whole("batch", batch, 1)
     if len(images) == 0:
-        raise ValueError("adversarial_accuracy needs images, got none.")
+        raise UserError("adversarial_accuracy needs images, got none.")
     model, standing = unwrapped(model), 0
     for some, classes in zip(images.split(batch), labels.split(batch), strict=True):
         right = _right(model, some, classes)
@@ -111,7 +112,7 @@ def sanity(
     """
     require_number("epsilon", epsilon, 0, 1)
     if epsilon == 0 or not steps or list(steps) != sorted(set(steps)):
-        raise ValueError(
+        raise UserError(
             f"sanity takes an epsilon above 0 and growing steps, got {epsilon} and {list(steps)}."
         )
     model, most = unwrapped(model), steps[-1]
@@ -129,14 +130,14 @@ def sanity(
 
 
 def _right(model: nn.Module, images: Tensor, labels: Tensor) -> Tensor:
-    with evaluating(model), torch.no_grad():
+    with eval_mode(model), torch.no_grad():
         logits: Tensor = model(images)
     require_logits(logits, labels)
     return logits.argmax(dim=1) == labels
 
 
 def _blind(model: nn.Module, images: Tensor, labels: Tensor, batch: int) -> float:
-    with evaluating(model):
+    with eval_mode(model):
         blind = sum(
             int((gradient_of(model, some, classes, "cross_entropy")[0] == 0).all(dim=(1, 2, 3)).sum())
             for some, classes in zip(images.split(batch), labels.split(batch), strict=True)

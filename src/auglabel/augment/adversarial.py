@@ -9,9 +9,10 @@ from torch import Generator
 
 from auglabel.attack.pgd import pgd
 from auglabel.augment.base import Augmentation
-from auglabel.checks import require_number, require_whole
 from auglabel.distance import Distance, DistanceGrid
-from auglabel.modes import evaluating, pixels, unwrapped
+from auglabel.errors import UserError
+from auglabel.util.checks import require_number, require_whole
+from auglabel.util.inference import eval_mode, model_input, unwrapped
 from auglabel.view import View
 
 
@@ -39,7 +40,7 @@ class Adversarial(Augmentation):
         require_whole("steps", steps, 1)
         require_number("clean_share", clean_share, 0, 1)
         if against not in ("label", "prediction"):
-            raise ValueError(f'against must be "label" or "prediction", got {against!r}.')
+            raise UserError(f'against must be "label" or "prediction", got {against!r}.')
         self.against = against
         self.epsilon_max = epsilon_max
         self.steps = steps
@@ -54,15 +55,15 @@ class Adversarial(Augmentation):
 
     def apply(self, images, labels, distance, model, generator) -> View:  # type: ignore[no-untyped-def]
         if model is None:
-            raise ValueError("Adversarial needs the model: call augment(images, labels, model).")
-        images = pixels(images, model)
+            raise UserError("Adversarial needs the model: call augment(images, labels, model).")
+        images = model_input(images, model)
         strength = distance.strength.ceil() if self.fixed else distance.strength
         attacked = strength > 0 if self.clean_share else slice(None)
         epsilon = self.epsilon_max * strength[attacked]
         right = labels[attacked]
         if self.against == "prediction" and len(right):
             model = unwrapped(model)
-            with evaluating(model), torch.no_grad():
+            with eval_mode(model), torch.no_grad():
                 right = model(images[attacked]).float().softmax(dim=1)
         moved = pgd(model, images[attacked], right, epsilon, steps=self.steps, generator=generator)
         if self.clean_share:

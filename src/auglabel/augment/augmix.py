@@ -10,9 +10,9 @@ from torch import Generator, Tensor
 from auglabel.augment import ops
 from auglabel.augment.base import Augmentation
 from auglabel.augment.magnitudes import Interpolation, magnitudes_for
-from auglabel.checks import require_whole
 from auglabel.distance import MOST_LEVELS, DistanceGrid
-from auglabel.drawing import source_of
+from auglabel.util.checks import require_whole
+from auglabel.util.randomness import drawing_device
 from auglabel.view import View
 
 
@@ -83,7 +83,7 @@ class AugMix(Augmentation):
         self, first: Tensor, images: Tensor, depth: Tensor, generator: Generator | None
     ) -> Tensor:
         """`first` and the other chains, weighted by Dirichlet(1, ..., 1), as floating point."""
-        source = source_of(images.device, generator)
+        source = drawing_device(images.device, generator)
         parts = torch.empty(self.chains, len(images), device=source).exponential_(generator=generator)
         weights = (parts / parts.sum(dim=0)).to(images.device)[:, :, None, None, None]
         total = weights[0] * first

@@ -7,8 +7,9 @@ from dataclasses import replace
 import torch
 from torch import Generator, Tensor, nn
 
-from auglabel.checks import require_images, require_integers, require_same_length
 from auglabel.distance import Distance, DistanceGrid
+from auglabel.errors import UserError
+from auglabel.util.checks import require_images, require_integers, require_same_length
 from auglabel.view import View
 
 
@@ -34,7 +35,7 @@ class Augmentation:
         model: nn.Module | None,
         generator: Generator | None,
     ) -> View:
-        """`images` moved by `distance`. Only attacks call `model`, with `modes.pixels(images, model)`."""
+        """`images` moved by `distance`. Only attacks call `model`, with `model_input(images, model)`."""
         raise NotImplementedError(f"{type(self).__name__} must define apply(...).")
 
     def require(self, images: Tensor) -> Tensor | None:
@@ -59,7 +60,7 @@ class Augmentation:
         `dtype`, a floating point one, turns bytes into numbers in [0, 1] on the way out.
         """
         if dtype is not None and not dtype.is_floating_point:
-            raise ValueError(f"dtype must be a floating point one, got {dtype}.")
+            raise UserError(f"dtype must be a floating point one, got {dtype}.")
         checked = self.require(images)
         images = images if checked is None else checked
         require_integers("labels", labels)

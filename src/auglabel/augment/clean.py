@@ -7,9 +7,9 @@ import torch.nn.functional as F
 from torch import Generator, Tensor
 
 from auglabel.augment.base import Augmentation
-from auglabel.checks import require_whole
 from auglabel.distance import DistanceGrid
-from auglabel.drawing import source_of
+from auglabel.util.checks import require_whole
+from auglabel.util.randomness import drawing_device
 from auglabel.view import View
 
 
@@ -34,7 +34,7 @@ class Clean(Augmentation):
 def crop_and_flip(images: Tensor, pad: int, flip: bool, generator: Generator | None = None) -> Tensor:
     """Each image shifted by up to `pad` pixels either way, zeros coming in, and mirrored at random."""
     n, (height, width) = len(images), images.shape[2:]
-    source = source_of(images.device, generator)
+    source = drawing_device(images.device, generator)
     if pad:
         top, left = torch.randint(2 * pad + 1, (2, n), device=source, generator=generator).to(images.device)
         padded = F.pad(images, (pad, pad, pad, pad))

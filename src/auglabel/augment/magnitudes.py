@@ -13,7 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from auglabel.checks import brief, entry, require_number
+from auglabel.errors import UserError
+from auglabel.util.checks import brief, entry, require_number
 
 Interpolation = Literal["bilinear", "nearest"]
 Values = tuple[float, ...]  # at magnitudes 0 to 10
@@ -100,7 +101,7 @@ def magnitudes_for(asked: str | Mapping[str, Sequence[float]]) -> Magnitudes:
 def _range(name: str, ends: Sequence[float]) -> Values:
     low, high = entry("operation with a magnitude", LIMITS, name)
     if not isinstance(ends, list | tuple) or len(ends) != 2:
-        raise ValueError(f"magnitudes.{name} must be two numbers, at 0 and at 10, got {brief(ends)}.")
+        raise UserError(f"magnitudes.{name} must be two numbers, at 0 and at 10, got {brief(ends)}.")
     for end in ends:
         require_number(f"magnitudes.{name}", end, low, high)
     first, last = ends

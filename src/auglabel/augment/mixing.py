@@ -7,10 +7,10 @@ from torch import Generator, Tensor
 
 from auglabel.augment import ops
 from auglabel.augment.base import Augmentation
-from auglabel.binning import cell
-from auglabel.checks import require_number, require_whole
 from auglabel.distance import Distance, DistanceGrid
-from auglabel.drawing import source_of
+from auglabel.util.binning import cell
+from auglabel.util.checks import require_number, require_whole
+from auglabel.util.randomness import drawing_device
 from auglabel.view import View
 
 # Below this both of the gamma draws that make up a beta draw may vanish, and their ratio means nothing.
@@ -32,7 +32,7 @@ class Mixing(Augmentation):
         self.grid = DistanceGrid((levels,))
 
     def draw(self, n: int, device: torch.device, generator: Generator | None) -> Distance:
-        source = source_of(device, generator)
+        source = drawing_device(device, generator)
         shape = torch.full((2, 1 if self.per_batch else n), self.beta, dtype=torch.float64, device=source)
         one, other = torch._standard_gamma(shape, generator=generator)
         gamma = one / (one + other)
@@ -46,7 +46,7 @@ class Mixing(Augmentation):
         if n < 2:
             share = torch.zeros_like(distance.strength)
             return View(images.clone(), labels, torch.zeros_like(distance.bucket), share, labels, share)
-        source = source_of(images.device, generator)
+        source = drawing_device(images.device, generator)
         order = torch.randperm(n, device=source, generator=generator).to(images.device)
         mixed, share = self.mix(images, order, distance.strength / 2, generator)
         return View(mixed, labels, distance.bucket, distance.strength, labels[order], share)
@@ -74,7 +74,7 @@ class CutMix(Mixing):
 
     def mix(self, images, order, share, generator) -> tuple[Tensor, Tensor]:  # type: ignore[no-untyped-def]
         n, (height, width) = len(images), images.shape[2:]
-        source = source_of(images.device, generator)
+        source = drawing_device(images.device, generator)
         place = torch.rand(2, n, device=source, generator=generator).to(images.device)
         wanted = share.double()
         tall = (height * wanted.sqrt()).round().clamp(min=1)

@@ -15,8 +15,9 @@ import torch.nn.functional as F
 from torch import Generator, Tensor
 
 from auglabel.augment.magnitudes import MILD, Interpolation, Magnitudes
-from auglabel.checks import brief, require_whole
-from auglabel.drawing import source_of
+from auglabel.errors import UserError
+from auglabel.util.checks import brief, require_whole
+from auglabel.util.randomness import drawing_device
 
 GEOMETRIC = ("rotate", "shear_x", "shear_y", "translate_x", "translate_y")
 WITHOUT_MAGNITUDE = ("autocontrast", "equalize")
@@ -166,7 +167,7 @@ def color(images: Tensor, factor: Tensor) -> Tensor:
     if images.shape[1] == 1:
         return images
     if images.shape[1] != 3:
-        raise ValueError(f"color takes images of 1 or 3 channels, got {images.shape[1]}.")
+        raise UserError(f"color takes images of 1 or 3 channels, got {images.shape[1]}.")
     exact = images.to(_working_dtype(images.dtype))
     red, green, blue = (exact[:, i : i + 1] for i in range(3))
     grey = (LUMA[0] * red).add_(green, alpha=LUMA[1]).add_(blue, alpha=LUMA[2])
@@ -261,7 +262,7 @@ def blend(images: Tensor, others: Tensor, order: Tensor | None, weight: Tensor) 
 
 def draw_whole(count: int, n: int, device: torch.device, generator: Generator | None) -> Tensor:
     """n whole numbers below `count`: drawn where the generator lives, then moved."""
-    source = source_of(device, generator)
+    source = drawing_device(device, generator)
     return torch.randint(count, (n,), device=source, generator=generator).to(device)
 
 
@@ -274,14 +275,14 @@ def require_options(interpolation: str | None, fill: int) -> None:
     """The options that every user of `distort` passes on."""
     require_whole("fill", fill, 0, 255)
     if interpolation not in (None, "bilinear", "nearest"):
-        raise ValueError(f'interpolation must be "bilinear" or "nearest", got {brief(interpolation)}.')
+        raise UserError(f'interpolation must be "bilinear" or "nearest", got {brief(interpolation)}.')
 
 
 def require_operations(operations: Sequence[str]) -> tuple[str, ...]:
     """Different names out of OPERATIONS, at least one."""
     unknown = [name for name in operations if name not in OPERATIONS]
     if unknown or not operations or len(set(operations)) < len(operations):
-        raise ValueError(
+        raise UserError(
             f"operations must be different names out of {', '.join(OPERATIONS)}, got "
             f"{brief(list(operations))}."
         )

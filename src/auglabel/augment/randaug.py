@@ -9,8 +9,8 @@ import torch
 from auglabel.augment import ops
 from auglabel.augment.base import Augmentation
 from auglabel.augment.magnitudes import Interpolation, magnitudes_for
-from auglabel.checks import require_whole
 from auglabel.distance import DistanceGrid
+from auglabel.util.checks import require_whole
 from auglabel.view import View
 
 

@@ -10,12 +10,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from auglabel.checks import entry, kind_of, require_images, require_whole
 from auglabel.corrupt import blur, digital, noise, weather
 from auglabel.corrupt.draws import Draws
 from auglabel.corrupt.figures import PARAMETERS, SUITES
 from auglabel.corrupt.frost import textures
 from auglabel.corrupt.spatter import spatter
+from auglabel.errors import UserError, UserTypeError
+from auglabel.util.checks import entry, kind_of, require_images, require_whole
 
 SMALLEST = 16  # pixels of a side
 SHRINK = {"cifar": 0.2, "imagenet": 1.0}  # of the frost
@@ -83,19 +84,19 @@ def corrupt(
 def _require(name: str, severity: int, seed: int, shape: Sequence[int]) -> None:
     suite([name])
     if name in SUITES:
-        raise ValueError(f'"{name}" is a suite of {len(SUITES[name])} corruptions: name one of them.')
+        raise UserError(f'"{name}" is a suite of {len(SUITES[name])} corruptions: name one of them.')
     require_whole("severity", severity, 1, 5)
     require_whole("seed", seed, 0)
     _, channels, height, width = shape
     if channels not in (1, 3):
-        raise ValueError(f"corrupt takes pictures of 1 or 3 channels, got {channels}.")
+        raise UserError(f"corrupt takes pictures of 1 or 3 channels, got {channels}.")
     require_large(height, width)
 
 
 def require_large(height: int, width: int) -> None:
     """The smallest picture that every corruption can be made of."""
     if min(height, width) < SMALLEST:
-        raise ValueError(
+        raise UserError(
             f"corrupt needs pictures of at least {SMALLEST} x {SMALLEST} pixels, got {width} x {height}."
         )
 
@@ -104,10 +105,10 @@ def _numbers(index: Tensor | Sequence[int], count: int) -> list[int]:
     """One whole number per picture."""
     listed = torch.as_tensor(index)
     if listed.is_floating_point() or listed.is_complex() or listed.dtype == torch.bool:
-        raise TypeError(f"index must hold whole numbers, got {kind_of(listed)}.")
+        raise UserTypeError(f"index must hold whole numbers, got {kind_of(listed)}.")
     if listed.shape != (count,) or bool((listed < 0).any()):
         wrong = f"{kind_of(listed)}" if listed.shape != (count,) else f"{int(listed.min())}"
-        raise ValueError(f"index must have one number of at least 0 per picture, {count}, got {wrong}.")
+        raise UserError(f"index must have one number of at least 0 per picture, {count}, got {wrong}.")
     return [int(row) for row in listed.tolist()]
 
 
@@ -126,8 +127,8 @@ def suite(names: str | Sequence[str]) -> tuple[str, ...]:
     """The corruptions meant by names of suites or corruptions, in a list or with commas between."""
     listed = [part.strip() for part in names.split(",")] if isinstance(names, str) else names
     if not isinstance(listed, list | tuple) or not all(isinstance(name, str) for name in listed):
-        raise TypeError(f"names of corruptions or suites were expected, got {kind_of(names)}.")
+        raise UserTypeError(f"names of corruptions or suites were expected, got {kind_of(names)}.")
     if not listed or "" in listed:
-        raise ValueError(f"at least one corruption was expected and no empty name, got {kind_of(names)}.")
+        raise UserError(f"at least one corruption was expected and no empty name, got {kind_of(names)}.")
     known = {name: (name,) for name in SUITES["all"]} | SUITES
     return tuple(dict.fromkeys(name for part in listed for name in entry("corruption", known, part)))

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from auglabel.corrupt.panes import drawn
+from auglabel.errors import UserError
 
 PHOTOGRAPHS = ("frost1.png", "frost2.png", "frost3.png", "frost4.jpg", "frost5.jpg")
 OTHERWISE = "or name no directory: frost drawn here serves then"
@@ -25,9 +26,7 @@ def textures(where: Path | None, shrink: float) -> tuple[Tensor, ...]:
     """
     step = round(1 / shrink) if 0 < shrink <= 1 else 0
     if step % 2 == 0 or not math.isclose(step * shrink, 1):
-        raise ValueError(
-            f"shrink should be 1 over an odd whole number, such as 1 or 0.2, but it is {shrink}."
-        )
+        raise UserError(f"shrink should be 1 over an odd whole number, such as 1 or 0.2, but it is {shrink}.")
     pictures = drawn() if where is None else _photographs(where)
     # Bilinear sampling at half-pixel centres, without antialiasing, meets the middle pixel of each block.
     return tuple(picture[:, step // 2 :: step, step // 2 :: step].contiguous() for picture in pictures)
@@ -79,7 +78,5 @@ def _photograph(file: Path) -> Tensor:
     try:
         pixels = np.array(opened(file.read_bytes(), str(file)).convert("RGB"))
     except BrokenImage as error:
-        raise ValueError(
-            f"a frost photograph was expected, but {error} Copy it again, {OTHERWISE}."
-        ) from None
+        raise UserError(f"a frost photograph was expected, but {error} Copy it again, {OTHERWISE}.") from None
     return torch.from_numpy(pixels).permute(2, 0, 1)

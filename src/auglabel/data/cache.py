@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from auglabel.whole import write_text, write_whole
+from auglabel.util.atomic_write import write_atomically, write_text
 
 
 def directory() -> Path:
@@ -36,7 +36,7 @@ def load(key: str) -> tuple[npt.NDArray[np.uint8], dict[str, Any]] | None:
 def store(key: str, images: npt.NDArray[np.uint8], facts: dict[str, Any]) -> None:
     with contextlib.suppress(OSError, RuntimeError):  # RuntimeError: there is no home directory
         directory().mkdir(parents=True, exist_ok=True)
-        write_whole(directory() / f"{key}.npy", lambda partial: _save(partial, images))
+        write_atomically(directory() / f"{key}.npy", lambda partial: _save(partial, images))
         write_text(directory() / f"{key}.json", json.dumps({**facts, "shape": images.shape}))
 
 

@@ -20,6 +20,7 @@ from auglabel.data.files import tar_contents
 from auglabel.data.folder import folder
 from auglabel.data.pickles import unpickle
 from auglabel.data.source import DataSet, InMemory, in_memory
+from auglabel.errors import UserError
 
 ADDRESS = "https://www.cs.toronto.edu/~kriz/"
 MEAN, STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)  # SPEC.md, section 4: CIFAR-100 too
@@ -92,10 +93,10 @@ def _part(kind: Cifar, layout: Layout, contents: dict[str, bytes], place: Path) 
         path = str(place / name) if place.is_dir() else f"{name} in {place}"
         images, labels = read(kind, content, path)
         if len(labels) == 0:
-            raise ValueError(f"{path} is damaged: it holds no images.")
+            raise UserError(f"{path} is damaged: it holds no images.")
         if not (labels.min() >= 0 and labels.max() < len(kind.classes)):
             wrong = labels.min() if labels.min() < 0 else labels.max()
-            raise ValueError(f"{path} is damaged: labels must be in 0..{len(kind.classes) - 1}, got {wrong}.")
+            raise UserError(f"{path} is damaged: labels must be in 0..{len(kind.classes) - 1}, got {wrong}.")
         pieces.append((images, labels))
     images = np.concatenate([images for images, _ in pieces]).reshape(-1, 3, 32, 32)
     return InMemory(
@@ -108,22 +109,20 @@ def _from_python(
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
     batch = unpickle(content, path)
     if not isinstance(batch, dict):
-        raise ValueError(
-            f"{path} is not a batch of {kind.name}: expected a dict, got {type(batch).__name__}."
-        )
+        raise UserError(f"{path} is not a batch of {kind.name}: expected a dict, got {type(batch).__name__}.")
     named: dict[Any, Any] = {
         key.encode() if isinstance(key, str) else key: value for key, value in batch.items()
     }
     if not {b"data", kind.key} <= set(named):
-        raise ValueError(f'{path} is not a batch of {kind.name}: it lacks "data" or "{kind.key.decode()}".')
+        raise UserError(f'{path} is not a batch of {kind.name}: it lacks "data" or "{kind.key.decode()}".')
     images, labels = named[b"data"], named[kind.key]
     if not isinstance(images, np.ndarray) or images.dtype != np.uint8 or images.shape[1:] != (PIXELS,):
         came = f"{images.dtype} {images.shape}" if isinstance(images, np.ndarray) else type(images).__name__
-        raise ValueError(f"{path}: expected uint8 images of shape (N, {PIXELS}), got {came}.")
+        raise UserError(f"{path}: expected uint8 images of shape (N, {PIXELS}), got {came}.")
     if not isinstance(labels, list) or not all(type(label) is int and abs(label) < 2**31 for label in labels):
-        raise ValueError(f"{path}: the labels must be a list of whole numbers, one per image.")
+        raise UserError(f"{path}: the labels must be a list of whole numbers, one per image.")
     if len(labels) != len(images):
-        raise ValueError(f"{path} is damaged: it has {len(images)} images but {len(labels)} labels.")
+        raise UserError(f"{path} is damaged: it has {len(images)} images but {len(labels)} labels.")
     return images, np.array(labels, dtype=np.int64)
 
 
@@ -132,7 +131,7 @@ def _from_binary(
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
     record = kind.bytes_before + PIXELS
     if not content or len(content) % record:
-        raise ValueError(
+        raise UserError(
             f"{path} is cut short or not {kind.name}: expected a multiple of {record} bytes, "
             f"got {len(content)}."
         )
@@ -149,12 +148,12 @@ def _pictures(kind: Cifar, root: Path) -> DataSet:
     data = folder(root)
     strange = sorted(set(data.classes) - set(kind.classes))
     if strange:
-        raise ValueError(
+        raise UserError(
             f"{root} is not {kind.name}, which has no class {strange[0]}: load other images as a folder."
         )
     if data.train.shape != (3, 32, 32):
         channels, height, width = data.train.shape
-        raise ValueError(
+        raise UserError(
             f"{root} is not {kind.name}, whose images have 3 channels of 32 x 32, got {channels} of "
             f"{width} x {height}."
         )

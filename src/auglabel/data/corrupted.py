@@ -11,14 +11,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from auglabel.checks import entry, require_whole, shown
 from auglabel.data.corrupted_files import CHECKSUMS, FIVE, Mapped, pixels_of, whole_numbers
 from auglabel.data.decode import OneSize, Streamed
 from auglabel.data.download import blocks, md5
 from auglabel.data.files import find_images
 from auglabel.data.picture import Frame, opened
 from auglabel.data.source import Source
-from auglabel.sealed import OtherFormat, read_sealed
+from auglabel.errors import UserError
+from auglabel.util.checks import entry, require_whole, shown
+from auglabel.util.checksummed_json import OtherFormat, read_checksummed
 
 FORMAT = "auglabel corrupted copies, version 1"  # of about.json
 ABOUT = {"types": [str], "classes": [str], "shape": [int], "images": int, "md5?": {...: str}}  # of that
@@ -32,7 +33,7 @@ def corrupted(root: str | os.PathLike[str]) -> Corrupted:
     """The corrupted copies in the folder `root`; one with the name of an official set must hold its files."""
     where = Path(root).expanduser()
     if where.is_file():
-        raise ValueError(f"{where} is a file, but a folder was expected: unpack it, and give {EXPECTED}.")
+        raise UserError(f"{where} is a file, but a folder was expected: unpack it, and give {EXPECTED}.")
     if not where.is_dir():
         raise FileNotFoundError(f"{where} does not exist: expected a folder with {EXPECTED}.")
     arrays = [name.removesuffix(".npy") for name in _listed(where) if name.endswith(".npy")]
@@ -52,13 +53,13 @@ def read_about(where: Path) -> dict[str, Any] | None:
     if not file.is_file():
         return None
     try:
-        found = read_sealed(file, FORMAT, what="what auglabel corrupt says of its copies", shape=ABOUT)
+        found = read_checksummed(file, FORMAT, what="what auglabel corrupt says of its copies", shape=ABOUT)
     except OtherFormat as error:
         if error.ours:
             raise
         return None
     if len(found["shape"]) != 3 or not all(0 < size <= LARGEST_SIDE for size in found["shape"]):
-        raise ValueError(f"{file} is damaged: it does not say the shape of the copies.")
+        raise UserError(f"{file} is damaged: it does not say the shape of the copies.")
     return found
 
 
@@ -128,13 +129,13 @@ class Arrays(Corrupted):
     def _labels_of(self, count: int, file: Path) -> Tensor:
         labels, where = self.labels, self.where / "labels.npy"
         if len(labels) not in (count, FIVE * count):
-            raise ValueError(
+            raise UserError(
                 f"{where} must have {count} labels, or that five times, for the {FIVE * count} images "
                 f"of {file.name}, got {len(labels)}: they do not belong together."
             )
         copied = labels.reshape(-1, count)  # once, or for every severity
         if not torch.equal(copied, copied[:1].expand_as(copied)):
-            raise ValueError(
+            raise UserError(
                 f"{where} is damaged: the labels must be the same for every severity, but they differ."
             )
         return copied[0].clone()
@@ -160,11 +161,11 @@ class Arrays(Corrupted):
                 continue
             file, wanted, found = self.where / f"{name}.npy", shown(expected[name]), self._md5(name)
             if self.about is not None:
-                raise ValueError(
+                raise UserError(
                     f"{file} is damaged: expected MD5 {wanted}, found {found}. auglabel corrupt, called as "
                     "before, makes it again."
                 )
-            raise ValueError(
+            raise UserError(
                 f"{file} is not the official file of {kind}: expected MD5 {wanted}, found {found}. Fetch it "
                 "again, or give the folder another name to use it."
             )
@@ -217,7 +218,7 @@ class Folders(Corrupted):
         found = {one.name for one in _inside(place)}
         strange = found - expected if self.about else found ^ expected  # few images may miss a class
         if strange:
-            raise ValueError(
+            raise UserError(
                 f"{place} must have the class folders that the others have, but differs in "
                 f"{shown(', '.join(sorted(strange)[:3]))}: unpack it again."
             )
@@ -227,10 +228,10 @@ class Folders(Corrupted):
         wanted = self.about["images"] if self.about else len(names)
         if not names or len(names) != wanted:
             again = "auglabel corrupt, called as before, completes it" if self.about else "unpack it again"
-            raise ValueError(f"{place} holds {len(names)} images, not {wanted or 'any'}: {again}.")
+            raise UserError(f"{place} holds {len(names)} images, not {wanted or 'any'}: {again}.")
         first, expected = self._first = self._first or (place, names)
         if names != expected:
-            raise ValueError(
+            raise UserError(
                 f"{place} ({len(names)} images) and {first} ({len(expected)}) must hold the same images, but "
                 "their names differ: unpack them again."
             )
@@ -240,7 +241,7 @@ class _Wanted(OneSize):
     def require(self, shape: Sequence[int], path: str) -> None:
         if tuple(shape) != self.shape:
             came, wanted = (f"{width} x {height}" for _, height, width in (shape, self.shape))
-            raise ValueError(
+            raise UserError(
                 f"{path} has {came} pixels, but {wanted} were expected: copies of a data set have one size."
             )
 

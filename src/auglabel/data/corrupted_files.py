@@ -14,8 +14,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from auglabel.checks import shown
 from auglabel.data.source import Source
+from auglabel.errors import UserError
+from auglabel.util.checks import shown
 
 FIVE = 5  # severities, one after the other
 
@@ -92,14 +93,14 @@ def mapped(file: Path) -> npt.NDArray[Any]:
         _require_sizes(file)
         found = np.load(file, mmap_mode="r", allow_pickle=False)
         if not isinstance(found, np.ndarray):
-            raise ValueError("it is an archive of arrays")
+            raise UserError("it is an archive of arrays")
     except Exception as error:  # numpy's reader of headers fails in many ways
         if "ickle" in str(error) or "Python objects" in str(error):
-            raise ValueError(
+            raise UserError(
                 f"{file} is pickled or no .npy file at all; pickles could run code and are not read: "
                 "save a plain array."
             ) from None
-        raise ValueError(
+        raise UserError(
             f"{file} is cut short or damaged and cannot be read ({shown(error)}): write or fetch it again."
         ) from None
     return found
@@ -115,19 +116,19 @@ def _require_sizes(file: Path) -> None:
         header = np.lib.format.read_array_header_1_0 if first else np.lib.format.read_array_header_2_0
         shape, _, kind = header(opened)
         if min(shape, default=0) < 0 or kind.itemsize == 0:
-            raise ValueError(f"it says that it holds {kind} of shape {shape}")
+            raise UserError(f"it says that it holds {kind} of shape {shape}")
 
 
 def pixels_of(file: Path) -> npt.NDArray[np.uint8]:
     images = mapped(file)
     channels = images.shape[3] if images.ndim == 4 else 1
     if images.dtype != np.uint8 or images.ndim not in (3, 4) or channels not in (1, 3) or 0 in images.shape:
-        raise ValueError(
+        raise UserError(
             f"{file} must hold uint8 images of shape (N, H, W, C), with 1 or 3 channels, or (N, H, W), "
             f"got {images.dtype} of {images.shape}."
         )
     if len(images) % FIVE:
-        raise ValueError(
+        raise UserError(
             f"{file} must hold five severities of equally many images, got {len(images)} images, "
             "which is no multiple of 5."
         )
@@ -137,12 +138,12 @@ def pixels_of(file: Path) -> npt.NDArray[np.uint8]:
 def whole_numbers(file: Path) -> Tensor:
     labels = mapped(file)
     if labels.ndim != 1 or labels.dtype.kind not in "iu" or not len(labels):
-        raise ValueError(
+        raise UserError(
             f"{file} must hold whole numbers of shape (N,), got {labels.dtype} of {labels.shape}."
         )
     if labels.min() < 0 or labels.max() >= 2**31:
         wrong = labels.min() if labels.min() < 0 else labels.max()
-        raise ValueError(f"{file} must hold classes, 0 or more, got {wrong}.")
+        raise UserError(f"{file} must hold classes, 0 or more, got {wrong}.")
     return torch.from_numpy(labels.astype(np.int64))
 
 

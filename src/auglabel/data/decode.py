@@ -15,6 +15,7 @@ from torch import Tensor
 
 from auglabel.data.picture import BrokenImage, Frame, decoding, has_alpha, is_grey, opened, pillow
 from auglabel.data.source import Source
+from auglabel.errors import UserError
 
 CHUNK = 128  # images per task of a thread
 SHOWN = 3  # names in a note
@@ -59,7 +60,7 @@ class OneSize:
     def require(self, shape: Sequence[int], path: str) -> None:
         if tuple(shape) != self.shape:
             first, other = (f"{width} x {height}" for _, height, width in (self.shape, shape))
-            raise ValueError(
+            raise UserError(
                 f"images must be of one size, but {self.path} has {first} pixels and {path} has {other}: "
                 "--data.size 32, for example, brings all to 32 x 32."
             )
@@ -108,7 +109,7 @@ def first_size(contents: Contents, frame: Frame, skip_broken: bool) -> OneSize:
             broken = broken or error
             continue
         return OneSize((frame.channels, height, width), contents.path(row))
-    raise ValueError(f"none of the {len(contents)} images can be read: {broken}")
+    raise UserError(f"none of the {len(contents)} images can be read: {broken}")
 
 
 def decode(

@@ -8,7 +8,8 @@ import urllib.request
 from collections.abc import Iterable
 from pathlib import Path
 
-from auglabel.whole import write_whole
+from auglabel.errors import UserError
+from auglabel.util.atomic_write import write_atomically
 
 
 def fetched(address: str, target: Path, expected: str) -> Path:
@@ -24,7 +25,7 @@ def fetched(address: str, target: Path, expected: str) -> Path:
 
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(target, fetch)
+        write_atomically(target, fetch)
     except (OSError, http.client.HTTPException) as error:
         raise OSError(
             f"{address} could not be fetched ({getattr(error, 'reason', None) or error}): "
@@ -48,7 +49,7 @@ def md5(content: Iterable[bytes]) -> str:
 
 def require_md5(path: str, found: str, expected: str) -> None:
     if found != expected:
-        raise ValueError(
+        raise UserError(
             f"{path} is not the official file: expected MD5 {expected}, found {found}. Fetch it again, "
             "or accept it with --data.verify false."
         )

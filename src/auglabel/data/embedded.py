@@ -13,9 +13,10 @@ import torch
 from torch import Tensor
 
 from auglabel.data.source import DataSet, InMemory, in_memory
-from auglabel.packaged import packaged
+from auglabel.errors import UserError
+from auglabel.util.resources import resource_folder
 
-FILE = packaged("data") / "fashion.npz"
+FILE = resource_folder("data") / "fashion.npz"
 SHA256 = "4353abb7c5ea07f02a70e5c64d8b05e330c1d641caf55db4034360533dd1fac9"
 CLASSES = (
     "T-shirt/top",
@@ -51,7 +52,7 @@ def load_embedded(path: Path = FILE) -> Embedded:
     content = path.read_bytes()
     found = hashlib.sha256(content).hexdigest()
     if found != SHA256:
-        raise ValueError(
+        raise UserError(
             f"{path} is damaged: expected SHA-256 {SHA256}, found {found}. "
             "Reinstall: pip install --force-reinstall --no-deps auglabel."
         )

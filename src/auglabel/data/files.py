@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
-from auglabel.checks import shown
+from auglabel.errors import UserError
+from auglabel.util.checks import shown
 
 EXTENSIONS = (
     *(".png", ".jpg", ".jpeg", ".webp", ".bmp"),
@@ -237,9 +238,9 @@ def _translated(where: Path) -> Iterator[None]:
     try:
         yield
     except _Refused as error:
-        raise ValueError(f"{where} {error}") from None
+        raise UserError(f"{where} {error}") from None
     except Exception as error:  # damaged ones fail in many ways
-        raise ValueError(
+        raise UserError(
             f"{where} is not a tar that can be read ({shown(error) or type(error).__name__}): "
             "copy or fetch it again."
         ) from None

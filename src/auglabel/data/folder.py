@@ -12,13 +12,14 @@ from typing import Any, Literal
 
 import torch
 
-from auglabel.checks import kind_of, require_number, require_whole
 from auglabel.data import cache as kept
 from auglabel.data.decode import OneSize, Streamed, decode, first_size
 from auglabel.data.files import Files, find_images
 from auglabel.data.layout import Layout, arrange
 from auglabel.data.picture import Frame, pillow
 from auglabel.data.source import DataSet, InMemory, in_memory
+from auglabel.errors import UserError
+from auglabel.util.checks import kind_of, require_number, require_whole
 
 IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))  # mean, std
 GREY = ((0.449,), (0.226,))  # their averages
@@ -85,13 +86,13 @@ def imagenet(root: str | os.PathLike[str], size: int = 224, resize: int = 256) -
 def framed(size: int | None, resize: int | None, channels: int | None, train_crop: str) -> Frame:
     """What the options ask for, once they fit together."""
     if channels not in (None, 1, 3):
-        raise ValueError(f"channels must be 1 (grey) or 3 (colour), got {kind_of(channels)}.")
+        raise UserError(f"channels must be 1 (grey) or 3 (colour), got {kind_of(channels)}.")
     if train_crop not in ("none", "random_resized"):
-        raise ValueError(f'train_crop must be "none" or "random_resized", got {kind_of(train_crop)}.')
+        raise UserError(f'train_crop must be "none" or "random_resized", got {kind_of(train_crop)}.')
     if size is None:
         if resize is not None or train_crop != "none":
             what = "resize" if resize is not None else f"train_crop {train_crop}"
-            raise ValueError(f"{what} needs a size to crop to: give --data.size as well.")
+            raise UserError(f"{what} needs a size to crop to: give --data.size as well.")
         return Frame(channels or 3)
     require_whole("size", size, 1)
     if resize is None:
@@ -138,7 +139,7 @@ def _decoded(
     count = sum(row < layout.train for row in done.rows)
     if len(labels[:count].unique()) < len(layout.classes):
         gone = next(n for i, n in enumerate(layout.classes) if not (labels[:count] == i).any())
-        raise ValueError(f"{layout.files.where}: every training image of class {gone} is broken.")
+        raise UserError(f"{layout.files.where}: every training image of class {gone} is broken.")
     notes = [*layout.notes, *done.notes]
     data = _halves(layout.files.where, done.images, labels, count, layout.classes, None, None, notes)
     if key:

@@ -13,11 +13,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from auglabel.checks import require_number, shown
 from auglabel.data.decode import OneSize, Streamed, decode, first_size
 from auglabel.data.folder import Crop, framed, usual_statistics
 from auglabel.data.picture import Frame
 from auglabel.data.source import MOST_CLASSES, DataSet, InMemory, in_memory
+from auglabel.errors import UserError
+from auglabel.util.checks import require_number, shown
 
 CACHES = (
     "HF_CACHE_HOME",
@@ -53,13 +54,13 @@ class Rows:
     def _file(self, row: int, file: Path) -> bytes:
         """Of a regular file of the data set: a table from elsewhere may name any."""
         if not any(file.resolve().is_relative_to(root) for root in self.roots):
-            raise ValueError(
+            raise UserError(
                 f"{self.path(row)} is the file {shown(file)}, which lies outside the data set. "
                 "Save the data set with save_to_disk, which puts the images in it."
             )
         try:
             if file.exists() and not file.is_file():
-                raise ValueError(f"{self.path(row)} must be a regular file, got {shown(file)}.")
+                raise UserError(f"{self.path(row)} must be a regular file, got {shown(file)}.")
             return file.read_bytes()
         except OSError as error:
             raise OSError(f"{self.path(row)} cannot be read: {error.strerror}: {file}.") from None
@@ -173,13 +174,13 @@ def _splits(path: str, config: str | None, revision: str | None) -> dict[str, An
 
 def _split(path: str, splits: dict[str, Any], wanted: str) -> Any:
     if wanted not in splits:
-        raise ValueError(f"{path} has no split {wanted}: it has {', '.join(splits)}.")
+        raise UserError(f"{path} has no split {wanted}: it has {', '.join(splits)}.")
     return splits[wanted]
 
 
 def _column(path: str, split: str, table: Any, column: str, option: str) -> None:
     if column not in table.column_names:
-        raise ValueError(
+        raise UserError(
             f"{path}: the split {split} has no column {column}, but {', '.join(table.column_names)}: "
             f"name it with --data.{option}."
         )
@@ -190,7 +191,7 @@ def _rows(path: str, split: str, table: Any, column: str) -> Rows:
     module = _datasets()
     kind = module.Image
     if not isinstance(table.features[column], kind):
-        raise ValueError(
+        raise UserError(
             f"{path}: the column {column} must hold images, but it holds {table.features[column]}: "
             "name another with --data.image."
         )
@@ -220,7 +221,7 @@ def _labels(path: str, tables: dict[str, Any], column: str) -> tuple[tuple[str, 
         return _several(path, classes), {s: torch.tensor([place[v] for v in vs]) for s, vs in values.items()}
     wrong = next((v for v in every if type(v) is not int or not 0 <= v < MOST_CLASSES), None)
     if wrong is not None or not every:
-        raise ValueError(
+        raise UserError(
             f"{path}: the column {column} must hold a class for every image, got {wrong!r}: "
             "name another with --data.label, or another split with --data.test_split."
         )
@@ -230,5 +231,5 @@ def _labels(path: str, tables: dict[str, Any], column: str) -> tuple[tuple[str, 
 
 def _several(path: str, classes: tuple[str, ...]) -> tuple[str, ...]:
     if len(classes) < 2:
-        raise ValueError(f"{path} has one class only, {classes[0]}: telling classes apart takes two.")
+        raise UserError(f"{path} has one class only, {classes[0]}: telling classes apart takes two.")
     return classes

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from auglabel.data.files import Files
+from auglabel.errors import UserError
 
 TEST_NAMES = ("test", "val", "validation")  # the first that is there holds the test images
 
@@ -85,14 +86,10 @@ def _joined(
 ) -> Layout:
     where, classes = files.where, sorted(train)
     if len(classes) == 1:
-        raise ValueError(
-            f"{where} has one class only, {classes[0]}: telling classes apart takes two folders."
-        )
+        raise UserError(f"{where} has one class only, {classes[0]}: telling classes apart takes two folders.")
     strange = sorted(set(test) - set(classes))
     if strange:
-        raise ValueError(
-            f"{where}: the test images have classes that train/ lacks: {', '.join(strange[:5])}."
-        )
+        raise UserError(f"{where}: the test images have classes that train/ lacks: {', '.join(strange[:5])}.")
     rows: list[int] = []
     labels: list[int] = []
     for half in (train, test):

@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from auglabel.checks import shown
 from auglabel.data.source import MOST_CLASSES, DataSet, InMemory, in_memory
+from auglabel.errors import UserError
+from auglabel.util.checks import shown
 
 UNPACKED = 2**28, 100  # no more than this many bytes, or this many times the file's: a bomb has a thousand
 
@@ -33,14 +34,14 @@ def npz(path: str | os.PathLike[str]) -> DataSet:
     keys = next((keys for keys in KEYS if set(keys[:2]) <= set(arrays)), None)
     if keys is None:
         wanted = " or ".join(f"{keys[0]} and {keys[1]}" for keys in KEYS)
-        raise ValueError(f"{file} lacks {wanted}: it holds {_names(arrays) or 'nothing'}.")
+        raise UserError(f"{file} lacks {wanted}: it holds {_names(arrays) or 'nothing'}.")
     pairs = [pair for pair in zip(keys[::2], keys[1::2], strict=True) if set(pair) & set(arrays)]
     parts = [_part(file, arrays, *pair) for pair in pairs]
     train, rest = parts[0], parts[1:]
     names = [pair[0] for pair in pairs[1:]]
     for name, other in zip(names, rest, strict=True):
         if other.shape != train.shape:
-            raise ValueError(f"{file}: {keys[0]} has images of {train.shape}, but {name} of {other.shape}.")
+            raise UserError(f"{file}: {keys[0]} has images of {train.shape}, but {name} of {other.shape}.")
     notes = [f"{keys[0]}, {keys[1]}" + (f" and {', '.join(names)}" if names else ", no test part")]
     if "val_images" in names:
         extra = rest.pop(names.index("val_images"))
@@ -51,7 +52,7 @@ def npz(path: str | os.PathLike[str]) -> DataSet:
         notes.append(f"the {len(extra)} images of val_images were added to those of train_images")
     count = 1 + max(int(part.labels.max()) for part in (train, *rest))
     if count < 2:
-        raise ValueError(f"{file} has one class only: telling classes apart takes two.")
+        raise UserError(f"{file} has one class only: telling classes apart takes two.")
     classes = [str(label) for label in range(count)]
     return in_memory(file.stem, classes, train, rest[0] if rest else None, notes=notes)
 
@@ -63,20 +64,20 @@ def _arrays(file: Path) -> dict[str, npt.NDArray[Any]]:
     with file.open("rb") as opened:
         start = opened.read(6)
     if start == b"\x93NUMPY":
-        raise ValueError(f"{file} is a single array: save images and labels together, with numpy.savez.")
+        raise UserError(f"{file} is a single array: save images and labels together, with numpy.savez.")
     wanted = {key for keys in KEYS for key in keys}
     try:
         if not zipfile.is_zipfile(file):
-            raise ValueError("it is not a zip archive, or cut short")
+            raise UserError("it is not a zip archive, or cut short")
         with np.load(file, allow_pickle=False) as found:
             _require_small(file, found.zip)
             return {key: _array(found[key]) if key in wanted else np.empty(0) for key in found.files}
     except Exception as error:  # a damaged archive, header or array each fail in their own ways
         if "Object arrays" in str(error):
-            raise ValueError(
+            raise UserError(
                 f"{file} holds pickled objects, which could run code and are not read: save plain arrays."
             ) from None
-        raise ValueError(
+        raise UserError(
             f"{file} is not an .npz file that can be read ({shown(error)}): write or fetch it again."
         ) from None
 
@@ -85,12 +86,12 @@ def _require_small(file: Path, archive: zipfile.ZipFile) -> None:
     """A zip cannot unpack to more than it says, but it may say anything."""
     size, most = sum(entry.file_size for entry in archive.infolist()), UNPACKED[0]
     if size > max(most, UNPACKED[1] * file.stat().st_size):
-        raise ValueError(f"it unpacks to {size:,} bytes, {UNPACKED[1]} times its own size or more")
+        raise UserError(f"it unpacks to {size:,} bytes, {UNPACKED[1]} times its own size or more")
 
 
 def _array(found: Any) -> npt.NDArray[Any]:
     if not isinstance(found, np.ndarray):  # numpy hands over what is no array as bytes
-        raise ValueError("it holds something else than arrays")
+        raise UserError("it holds something else than arrays")
     return found
 
 
@@ -101,18 +102,18 @@ def _names(arrays: dict[str, npt.NDArray[Any]]) -> str:
 def _part(file: Path, arrays: dict[str, npt.NDArray[Any]], images: str, labels: str) -> InMemory:
     for name in (images, labels):
         if name not in arrays:
-            raise ValueError(f"{file} lacks {name}: it holds {_names(arrays)}.")
+            raise UserError(f"{file} lacks {name}: it holds {_names(arrays)}.")
     pixels, ids = _images(file, images, arrays[images]), _labels(file, labels, arrays[labels])
     if len(pixels) != len(ids):
-        raise ValueError(f"{file}: {images} has {len(pixels)} rows, but {labels} has {len(ids)}.")
+        raise UserError(f"{file}: {images} has {len(pixels)} rows, but {labels} has {len(ids)}.")
     if len(ids) == 0:
-        raise ValueError(f"{file}: {images} is empty.")
+        raise UserError(f"{file}: {images} is empty.")
     return InMemory(torch.from_numpy(pixels), torch.from_numpy(ids))
 
 
 def _images(file: Path, name: str, array: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
     if array.dtype != np.uint8:
-        raise ValueError(
+        raise UserError(
             f"{file}: {name} must be uint8 in 0..255, got {array.dtype}. "
             "Floats in [0, 1] are converted with (images * 255).round().astype('uint8')."
         )
@@ -121,12 +122,12 @@ def _images(file: Path, name: str, array: npt.NDArray[Any]) -> npt.NDArray[np.ui
     elif array.ndim == 4:
         last, first = array.shape[3] in (1, 3), array.shape[1] in (1, 3)
         if last == first:
-            raise ValueError(
+            raise UserError(
                 f"{file}: {name} must have 1 or 3 channels, either second or last, got {array.shape}."
             )
         array = array.transpose(0, 3, 1, 2) if last else array
     else:
-        raise ValueError(
+        raise UserError(
             f"{file}: {name} must have shape (N, H, W), (N, H, W, C) or (N, C, H, W), got {array.shape}."
         )
     return np.ascontiguousarray(array)
@@ -136,12 +137,12 @@ def _labels(file: Path, name: str, array: npt.NDArray[Any]) -> npt.NDArray[np.in
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1 or array.dtype.kind not in "iu":
-        raise ValueError(
+        raise UserError(
             f"{file}: {name} must be whole numbers of shape (N,) or (N, 1), got {array.dtype} {array.shape}."
         )
     if array.size and (array.min() < 0 or array.max() >= MOST_CLASSES):
         wrong = array.min() if array.min() < 0 else array.max()
-        raise ValueError(
+        raise UserError(
             f"{file}: {name} must be 0 or more, one number per class and at most {MOST_CLASSES:,} of them, "
             f"got {wrong}."
         )

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from auglabel.checks import shown
+from auglabel.errors import UserError
+from auglabel.util.checks import shown
 
 BYTES = ("u1", b"u1", "uint8", b"uint8")  # what a dtype of bytes is called
 WORDS = (bytes, str)
@@ -30,7 +31,7 @@ class _Dtype:
 
     def __init__(self, name: Any = None, *options: Any) -> None:
         if not (isinstance(name, WORDS) and name in BYTES):
-            raise ValueError("it holds an array of something else than bytes")
+            raise UserError("it holds an array of something else than bytes")
 
     def __setstate__(self, state: Any) -> None:
         """Byte order and layout: a byte has neither."""
@@ -46,9 +47,9 @@ class _Array:
             state if isinstance(state, tuple) and len(state) == 5 else [None] * 5
         )
         if not isinstance(kind, _Dtype) or not isinstance(content, bytes) or not isinstance(shape, tuple):
-            raise ValueError("it holds an array in no form of numpy's")
+            raise UserError("it holds an array in no form of numpy's")
         if not all(type(size) is int and size >= 0 for size in shape) or math.prod(shape) != len(content):
-            raise ValueError("it holds an array whose shape does not fit its bytes")
+            raise UserError("it holds an array whose shape does not fit its bytes")
         self.pixels = np.frombuffer(content, np.uint8).reshape(shape, order="F" if fortran else "C")
 
 
@@ -98,7 +99,7 @@ class _Unpickler(_Machine):  # type: ignore[misc]
     def load_build(self) -> None:
         state, made = self.stack.pop(), self.stack[-1]
         if not isinstance(made, _Array | _Dtype):
-            raise ValueError("it changes something that is no array")
+            raise UserError("it changes something that is no array")
         made.__setstate__(state)
 
     dispatch |= {
@@ -112,7 +113,7 @@ class _Unpickler(_Machine):  # type: ignore[misc]
 def _keyed(items: list[Any]) -> dict[Any, Any]:
     """Keys are words: hashing anything else could take for ever."""
     if not all(isinstance(key, WORDS) for key in items[::2]):
-        raise ValueError("it has a key that is not a word")
+        raise UserError("it has a key that is not a word")
     return dict(zip(items[::2], items[1::2], strict=True))
 
 
@@ -121,17 +122,17 @@ def unpickle(content: bytes, path: str) -> Any:
     try:
         return _read(_Unpickler(io.BytesIO(content), encoding="bytes").load())
     except _Refused as error:
-        raise ValueError(
+        raise UserError(
             f"{path} is refused: its pickle asks for {shown(error)}, which could run code and which the "
             "official file never does. Fetch that one."
         ) from None
     except KeyError as error:  # an operation that is not in our list
-        raise ValueError(
+        raise UserError(
             f"{path} is refused: its pickle has the operation {shown(error)}, which the official file never "
             "has. Fetch that one."
         ) from None
     except Exception as error:  # a damaged pickle can fail in any way
-        raise ValueError(
+        raise UserError(
             f"{path} is damaged: its pickle cannot be read ({shown(error)}). Fetch it again."
         ) from None
 

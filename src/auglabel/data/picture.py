@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from auglabel.checks import shown
+from auglabel.errors import UserError
+from auglabel.util.checks import shown
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -29,7 +30,7 @@ SCALE = (0.08, 1.0)  # of a random crop: its share of the picture
 RATIO = (3 / 4, 4 / 3)  # and its width by its height
 
 
-class BrokenImage(ValueError):
+class BrokenImage(UserError):
     """Names an image that cannot be read."""
 
 

@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from auglabel.checks import kind_of, require_integers, require_range, require_same_length
+from auglabel.errors import UserTypeError
+from auglabel.util.checks import kind_of, require_integers, require_range, require_same_length
 
 MOST_CLASSES = 2**20  # where they are counted off a file's labels: one wrong number would make billions
 
@@ -45,7 +46,7 @@ class InMemory(Source):
         require_same_length("InMemory", images=images, labels=labels)
         require_integers("labels", labels)
         if images.dim() != 4 or images.dtype != torch.uint8:
-            raise TypeError(f"images must be uint8 of shape (N, C, H, W), got {kind_of(images)}.")
+            raise UserTypeError(f"images must be uint8 of shape (N, C, H, W), got {kind_of(images)}.")
         self.images, self.labels = images, labels
         channels, height, width = images.shape[1:]
         self.shape = (channels, height, width)

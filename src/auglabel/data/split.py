@@ -9,8 +9,9 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from auglabel.checks import kind_of
 from auglabel.data.source import DataSet, Source, Subset
+from auglabel.errors import UserError
+from auglabel.util.checks import kind_of
 
 TEST_SHARE = 0.2  # of data that come without a test part
 
@@ -46,9 +47,9 @@ def split(
         stratified: every class has its proportional count in each part, rounded up or down
     """
     if validation_from not in ("train", "test"):
-        raise ValueError(f'validation_from must be "train" or "test", got {kind_of(validation_from)}.')
+        raise UserError(f'validation_from must be "train" or "test", got {kind_of(validation_from)}.')
     if data.test is None and validation_from == "test":
-        raise ValueError(
+        raise UserError(
             f'{data.name} has no test images to cut validation from: use validation_from "train", '
             "which sets test images aside as well."
         )
@@ -86,11 +87,11 @@ def cut(
     left = count - sum(sizes.values())
     told = ", ".join(f"{name} {size:,}" for name, size in sizes.items())
     if left < 0:
-        raise ValueError(f"{whose} {count:,} images cannot be cut into {told}: {-left:,} are missing.")
+        raise UserError(f"{whose} {count:,} images cannot be cut into {told}: {-left:,} are missing.")
     for name, size in wanted.items():
         if size is None:
             if left == 0:
-                raise ValueError(f"{whose} {count:,} images leave none for {name} after {told}.")
+                raise UserError(f"{whose} {count:,} images leave none for {name} after {told}.")
             sizes[name], left = left, 0
     sizes = {name: sizes[name] for name in wanted}
     if not stratified:
@@ -101,19 +102,19 @@ def cut(
 
 def _images(name: str, size: Size, count: int, whose: str) -> int:
     if isinstance(size, bool) or not isinstance(size, int | float) or not (size >= 0):
-        raise ValueError(f"{name} must be a number of images or a share in (0, 1), got {kind_of(size)}.")
+        raise UserError(f"{name} must be a number of images or a share in (0, 1), got {kind_of(size)}.")
     least = 1 if name == "train" else 0
     if isinstance(size, int):
         if size < least:
-            raise ValueError("train must be at least 1 image, got 0.")
+            raise UserError("train must be at least 1 image, got 0.")
         return size
     if not 0 < size < 1:
-        raise ValueError(
+        raise UserError(
             f"{name} must be a whole number of images or a share in (0, 1), got {size}, which is neither."
         )
     images = math.floor(size * count + 1e-9)
     if images == 0:
-        raise ValueError(f"{name} {size} of {whose} {count:,} images is not one image.")
+        raise UserError(f"{name} {size} of {whose} {count:,} images is not one image.")
     return images
 
 

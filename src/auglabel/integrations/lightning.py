@@ -1,7 +1,7 @@
 """Lightning: a callback that moves each training batch and learns its labels.
 
-    from auglabel.integrations.lightning import AugLabelCallback, AugMix
-    trainer = Trainer(callbacks=[AugLabelCallback(AugMix(), num_classes=10, alpha=0.02)])
+    from auglabel.integrations.lightning import LightningCallback, AugMix
+    trainer = Trainer(callbacks=[LightningCallback(AugMix(), num_classes=10, alpha=0.02)])
 
 The module's `training_step` gets soft targets (B, K) in the place of labels, which `F.cross_entropy` takes;
 `validation_step` and `test_step` get what they always got. The module's `forward` gives logits.
@@ -19,9 +19,10 @@ from torch import Tensor
 from auglabel.augment.augmix import AugMix
 from auglabel.augment.base import Augmentation
 from auglabel.augment.randaug import RandAug
-from auglabel.checks import kind_of
+from auglabel.augment_and_label import AugmentAndLabel
+from auglabel.errors import UserError, UserTypeError
 from auglabel.integrations.parts import learned_for, own_share
-from auglabel.together import AugLabel
+from auglabel.util.checks import kind_of
 
 try:
     from lightning.pytorch import LightningModule, Trainer
@@ -32,24 +33,24 @@ except ImportError as error:
         "Install it: pip install 'auglabel[lightning]'."
     ) from error
 
-__all__ = ["AugLabel", "AugLabelCallback", "AugMix", "RandAug"]
+__all__ = ["AugMix", "AugmentAndLabel", "LightningCallback", "RandAug"]
 
 Key: TypeAlias = int | str
 
 
-class AugLabelCallback(Callback):
+class LightningCallback(Callback):
     """Replaces training batches on the device, and updates the labels at the end of each training epoch.
 
     The update uses `loader`, or else the trainer's validation loader; every rank measures its own share. It
     comes before the epoch's checkpoint, which holds the labels' state. `keys` says where images and labels
     are in a batch: (0, 1) in a list, or names such as ("image", "label") in a dictionary. `mean` and `std`
-    are for images that are normalised already. Other options are those of `AugLabel`, which may come instead
-    of an augmentation.
+    are for images that are normalised already. Other options are those of `AugmentAndLabel`, which may
+    come instead of an augmentation.
     """
 
     def __init__(
         self,
-        augment: Augmentation | AugLabel,
+        augment: Augmentation | AugmentAndLabel,
         num_classes: int | None = None,
         alpha: float | None = None,
         *,
@@ -81,8 +82,8 @@ class AugLabelCallback(Callback):
     ) -> None:
         images, labels = self._parts(batch)
         if not isinstance(batch, list | dict):
-            raise TypeError(
-                "AugLabelCallback puts images and labels back into the batch, which must be a list or a "
+            raise UserTypeError(
+                "LightningCallback puts images and labels back into the batch, which must be a list or a "
                 f"dictionary, got a {type(batch).__name__}: let the loader's collate_fn return a list."
             )
         moved = self.learned(images, labels, pl_module)
@@ -125,9 +126,9 @@ class AugLabelCallback(Callback):
             (loader,) = loader
         if loader is None or isinstance(loader, list | tuple | dict):
             there = "the trainer has none" if loader is None else f"there are {len(loader)}"
-            raise ValueError(
-                f"AugLabelCallback learns from one validation loader, but {there}: "
-                "pass AugLabelCallback(..., loader=val_loader)."
+            raise UserError(
+                f"LightningCallback learns from one validation loader, but {there}: "
+                "pass LightningCallback(..., loader=val_loader)."
             )
         found: Iterable[Any] = loader
         return found
@@ -137,9 +138,9 @@ class AugLabelCallback(Callback):
             images, labels = (batch[key] for key in self.keys)
         except (KeyError, IndexError, TypeError):
             has = list(batch) if isinstance(batch, dict) else kind_of(batch)
-            raise ValueError(
+            raise UserError(
                 f"a batch must hold images and labels at keys {self.keys}, got {has}: "
-                'pass AugLabelCallback(..., keys=("image", "label")) with the right names.'
+                'pass LightningCallback(..., keys=("image", "label")) with the right names.'
             ) from None
         return images, labels
 

@@ -18,7 +18,8 @@ from torch import Generator, Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from auglabel.augment.base import Augmentation
-from auglabel.checks import kind_of, require_whole
+from auglabel.errors import UserError, UserTypeError
+from auglabel.util.checks import kind_of, require_whole
 from auglabel.view import View
 
 Example = tuple[Tensor, Tensor, Tensor, Tensor]  # image, label, bucket, strength
@@ -47,14 +48,14 @@ class MovedSet(Dataset[Example]):
     def __getitem__(self, row: int) -> Example:
         image, label = self.dataset[row]
         if not isinstance(image, Tensor):
-            raise TypeError(
+            raise UserTypeError(
                 f"MovedSet takes images as tensors (C, H, W) in [0, 1] or bytes, got {kind_of(image)}."
             )
         words = f"{self.seed}/{int(self._epoch)}/{row}".encode()
         seed = int.from_bytes(hashlib.blake2b(words, digest_size=8).digest(), "big") >> 1
         view = self.augment(image[None], torch.tensor([int(label)]), generator=Generator().manual_seed(seed))
         if view.partner is not None:
-            raise ValueError(
+            raise UserError(
                 f"{type(self.augment).__name__} mixes images of one batch, but MovedSet moves one at a time: "
                 "move the loader's batches in your loop instead."
             )
@@ -64,7 +65,7 @@ class MovedSet(Dataset[Example]):
 def views(loader: DataLoader[Example], epoch: int) -> Iterator[View]:
     """The loader's batches in that epoch, as views."""
     if not isinstance(loader.dataset, MovedSet):
-        raise TypeError(f"views takes a loader of a MovedSet, got one of {kind_of(loader.dataset)}.")
+        raise UserTypeError(f"views takes a loader of a MovedSet, got one of {kind_of(loader.dataset)}.")
     loader.dataset.set_epoch(epoch)
     for images, labels, bucket, strength in loader:
         yield View(images, labels, bucket, strength)

@@ -12,11 +12,12 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from auglabel.augment.base import Augmentation
-from auglabel.checks import kind_of, require_tensor
+from auglabel.augment_and_label import AugmentAndLabel
+from auglabel.errors import UserError, UserTypeError
 from auglabel.measure import pair
 from auglabel.models.normalize import Normalize
-from auglabel.modes import unwrapped
-from auglabel.together import AugLabel
+from auglabel.util.checks import kind_of, require_tensor
+from auglabel.util.inference import unwrapped
 from auglabel.view import View
 
 Batch = tuple[Tensor, Tensor]
@@ -47,7 +48,7 @@ class OnPixels(Around):
             low, high = (float(edge) for edge in images.aminmax())
             if not -math.inf < low < -0.1:  # as no overshoot of a resize is
                 raise
-            raise ValueError(
+            raise UserError(
                 f"images must be in [0, 1], got values from {low:.3g} to {high:.3g}, which look normalised: "
                 "pass the mean= and std= that they were normalised with."
             ) from None
@@ -61,14 +62,14 @@ class OnNormalized(Around):
 
     def __init__(self, augment: Augmentation, mean: Sequence[float], std: Sequence[float]) -> None:
         if len(mean) != len(std) or not all(spread > 0 for spread in std):
-            raise ValueError(f"mean and std take a number per channel, std above 0, got {mean}, {std}.")
+            raise UserError(f"mean and std take a number per channel, std above 0, got {mean}, {std}.")
         super().__init__(augment)
         self.mean, self.std = tuple(mean), tuple(std)
 
     def require(self, images: Tensor) -> None:
         require_tensor("images", images)
         if not images.is_floating_point() or images.dim() != 4 or images.shape[1] != len(self.mean):
-            raise TypeError(
+            raise UserTypeError(
                 f"images must be normalised, floating point and of shape (B, {len(self.mean)}, H, W), "
                 f"got {kind_of(images)}."
             )
@@ -87,7 +88,7 @@ class OnNormalized(Around):
             return
         low, high = (float(edge) for edge in pixels.aminmax())
         if not (low >= -slack and high <= 1 + slack):
-            raise ValueError(
+            raise UserError(
                 f"images must be in [0, 1] once mean {self.mean} and std {self.std} are undone, got values "
                 f"from {low:.3g} to {high:.3g}. Pass those the loader normalises with; what draws noise "
                 "into normalised images, such as timm's random erasing, must be off."
@@ -95,25 +96,25 @@ class OnNormalized(Around):
 
 
 def learned_for(
-    augment: Augmentation | AugLabel,
+    augment: Augmentation | AugmentAndLabel,
     num_classes: int | None,
     alpha: float | None,
     mean: Sequence[float] | None,
     std: Sequence[float] | None,
     options: dict[str, Any],
-) -> AugLabel:
-    """The AugLabel that came, or one made of its parts; for normalised images if `mean` is given."""
+) -> AugmentAndLabel:
+    """The AugmentAndLabel that came, or one made of its parts; for normalised images if `mean` is given."""
     if (mean is None) != (std is None):
-        raise ValueError("mean and std come together, got only one of them.")
-    if isinstance(augment, AugLabel):
+        raise UserError("mean and std come together, got only one of them.")
+    if isinstance(augment, AugmentAndLabel):
         if num_classes is not None or alpha is not None or mean is not None or options:
-            raise TypeError("an AugLabel comes with its options; give them where it is made.")
+            raise UserTypeError("an AugmentAndLabel comes with its options; give them where it is made.")
         return augment
     if mean is not None and std is not None:
         augment = OnNormalized(augment, mean, std)
     elif isinstance(augment, Augmentation) and type(augment).require is Augmentation.require:  # for images
         augment = OnPixels(augment)
-    return AugLabel(augment, num_classes, alpha, **options)
+    return AugmentAndLabel(augment, num_classes, alpha, **options)
 
 
 def own_share(loader: object, batches: Iterable[Batch]) -> Iterator[Batch]:

@@ -1,6 +1,6 @@
 """timm: takes the place of its `Mixup` in a training loop.
 
-    mixup_fn = AugLabelMixup(AugMix(), num_classes, alpha=0.02, mean=config["mean"], std=config["std"])
+    mixup_fn = TimmMixup(AugMix(), num_classes, alpha=0.02, mean=config["mean"], std=config["std"])
     images, targets = mixup_fn(images, labels)      # as timm's loop does
     mixup_fn.update(model, loader_eval)             # after each epoch
 
@@ -18,24 +18,24 @@ from torch import Tensor, nn
 from auglabel.augment.augmix import AugMix
 from auglabel.augment.base import Augmentation
 from auglabel.augment.randaug import RandAug
+from auglabel.augment_and_label import AugmentAndLabel
 from auglabel.integrations.parts import learned_for, own_share
 from auglabel.measure import Batches
-from auglabel.together import AugLabel
 
-__all__ = ["AugLabel", "AugLabelMixup", "AugMix", "RandAug"]
+__all__ = ["AugMix", "AugmentAndLabel", "RandAug", "TimmMixup"]
 
 
-class AugLabelMixup(nn.Module):
+class TimmMixup(nn.Module):
     """Moves a batch of normalised images, and gives soft targets (B, K) for it.
 
     timm's loaders hand over normalised images: `mean` and `std` are those of its data config. Other options
-    are those of `AugLabel`. With `mixup_enabled` False, which timm sets for the last epochs, images and
-    labels stay as they are. Attacks need `model=`.
+    are those of `AugmentAndLabel`. With `mixup_enabled` False, which timm sets for the last epochs, images
+    and labels stay as they are. Attacks need `model=`.
     """
 
     def __init__(
         self,
-        augment: Augmentation | AugLabel,
+        augment: Augmentation | AugmentAndLabel,
         num_classes: int | None = None,
         alpha: float | None = None,
         *,

@@ -1,6 +1,8 @@
 """Hugging Face's Trainer: a collator, a loss and a callback, which one object has.
 
-    labels = AugLabelCallback(AugMix(), num_classes, alpha=0.02, validation=eval_dataset, mean=MEAN, std=STD)
+    labels = TransformersCallback(
+        AugMix(), num_classes, alpha=0.02, validation=eval_dataset, mean=MEAN, std=STD
+    )
     trainer = Trainer(
         ...,
         train_dataset=labels.training(train_dataset),
@@ -27,10 +29,11 @@ from torch.utils.data import DataLoader, Dataset, Subset
 from auglabel.augment.augmix import AugMix
 from auglabel.augment.base import Augmentation
 from auglabel.augment.randaug import RandAug
-from auglabel.checks import kind_of
+from auglabel.augment_and_label import AugmentAndLabel
+from auglabel.errors import UserError, UserTypeError
 from auglabel.integrations.parts import Batch, learned_for
-from auglabel.modes import unwrapped
-from auglabel.together import AugLabel
+from auglabel.util.checks import kind_of
+from auglabel.util.inference import unwrapped
 from auglabel.view import View
 
 try:
@@ -41,7 +44,7 @@ except ImportError as error:
         "Install it: pip install 'auglabel[transformers]'."
     ) from error
 
-__all__ = ["AugLabel", "AugLabelCallback", "AugMix", "RandAug"]
+__all__ = ["AugMix", "AugmentAndLabel", "RandAug", "TransformersCallback"]
 
 STATE = "auglabel"  # under this name the state is in a checkpoint's trainer_state.json
 NOBODY = -1  # the partner of an image that none was mixed into
@@ -67,18 +70,19 @@ class TrainingSet(Dataset[dict[str, Any]]):
         return example | {self.label: TrainingLabel(example[self.label])}
 
 
-class AugLabelCallback(TrainerCallback):
+class TransformersCallback(TrainerCallback):
     """Moves training batches, gives their loss, and updates the labels at the end of each epoch.
 
     `validation` is the data set to learn from; each process measures its own share of it. The update comes
     before the epoch's checkpoint, whose trainer_state.json holds the labels' state: `resume_from_checkpoint`
     goes on with it. `mean` and `std` are those of the image processor, whose images are normalised; examples
-    have `pixel_values` and `labels` unless `keys` says otherwise. Other options are those of `AugLabel`.
+    have `pixel_values` and `labels` unless `keys` says otherwise. Other options are those of
+    `AugmentAndLabel`.
     """
 
     def __init__(
         self,
-        augment: Augmentation | AugLabel,
+        augment: Augmentation | AugmentAndLabel,
         num_classes: int | None = None,
         alpha: float | None = None,
         *,
@@ -126,7 +130,7 @@ class AugLabelCallback(TrainerCallback):
         if found is not None:
             ours = self.learned.state_dict()
             if found.keys() != ours.keys():
-                raise ValueError(
+                raise UserError(
                     f"the checkpoint's labels have {', '.join(found)}, but ours have {', '.join(ours)}."
                 )
             dtypes = {name: value.dtype for name, value in ours.items()}
@@ -168,7 +172,7 @@ class Logits(nn.Module):
 def logits_of(outputs: Any) -> Tensor:
     found = outputs.get("logits") if isinstance(outputs, Mapping) else outputs
     if not isinstance(found, Tensor):
-        raise TypeError(f"the model must give logits, got {kind_of(outputs)}.")
+        raise UserTypeError(f"the model must give logits, got {kind_of(outputs)}.")
     return found
 
 

@@ -19,9 +19,10 @@ import torch
 from torch import Tensor
 
 from auglabel.augment.base import Augmentation
-from auglabel.checks import kind_of, require_whole
 from auglabel.distance import DistanceGrid
-from auglabel.drawing import source_of
+from auglabel.errors import UserError, UserTypeError
+from auglabel.util.checks import kind_of, require_whole
+from auglabel.util.randomness import drawing_device
 from auglabel.view import View
 
 Functions = Mapping[str, Callable[..., Any]]
@@ -37,13 +38,15 @@ class Transforms(Augmentation):
 
     def __init__(self, functions: Functions, levels: int | Mapping[str, int] = 10) -> None:
         if not isinstance(functions, Mapping) or not functions:
-            raise TypeError(f"{type(self).__name__} takes names with functions, got {kind_of(functions)}.")
+            raise UserTypeError(
+                f"{type(self).__name__} takes names with functions, got {kind_of(functions)}."
+            )
         for name, function in functions.items():
             if not callable(function):
-                raise TypeError(f'"{name}" must be a function, got {kind_of(function)}.')
+                raise UserTypeError(f'"{name}" must be a function, got {kind_of(function)}.')
         if isinstance(levels, Mapping):
             if levels.keys() != functions.keys():
-                raise ValueError(
+                raise UserError(
                     f"levels must be for {', '.join(functions)}, but are for {', '.join(levels)}."
                 )
         else:
@@ -53,7 +56,7 @@ class Transforms(Augmentation):
         self.grid = DistanceGrid(tuple(levels[name] for name in functions), tuple(functions))
 
     def apply(self, images, labels, distance, model, generator) -> View:  # type: ignore[no-untyped-def]
-        source = source_of(images.device, generator)
+        source = drawing_device(images.device, generator)
         seeds = torch.randint(2**31, (len(images),), device=source, generator=generator).tolist()
         levels = torch.tensor(self.grid.levels, device=images.device)[distance.kind]
         strength = self.grid.level(distance) / levels
@@ -69,7 +72,7 @@ class Transforms(Augmentation):
         half = image.dtype in (torch.float16, torch.bfloat16)
         moved = self._call(image.float() if half else image.clone(), name, strength, seed)
         if not isinstance(moved, Tensor) or moved.shape != image.shape:
-            raise ValueError(
+            raise UserError(
                 f'"{name}" must keep the image\'s shape {tuple(image.shape)}, got {kind_of(moved)}.'
             )
         return moved if image.dtype == torch.uint8 else moved.clamp(0, 1)
@@ -93,9 +96,9 @@ class TorchvisionTransforms(Transforms):
         if (name, strength) not in self._built:
             built: Any = self.functions[name](strength)
             if not callable(built):
-                raise TypeError(f'"{name}" must build a transform, got {kind_of(built)}.')
+                raise UserTypeError(f'"{name}" must build a transform, got {kind_of(built)}.')
             if getattr(built, "p", 1) != 1:
-                raise ValueError(
+                raise UserError(
                     f'"{name}" builds a transform that is applied with probability {built.p}, but its bucket '
                     "says that it was: pass p=1."
                 )
@@ -117,9 +120,7 @@ class AlbumentationsTransforms(TorchvisionTransforms):
         array = np.ascontiguousarray(pixels.permute(1, 2, 0).cpu().numpy())
         found = np.ascontiguousarray(transform(image=array)["image"])
         if found.size != array.size:
-            raise ValueError(
-                f'"{name}" must keep the image\'s shape {array.shape}, got one of {found.shape}.'
-            )
+            raise UserError(f'"{name}" must keep the image\'s shape {array.shape}, got one of {found.shape}.')
         moved = torch.from_numpy(found.reshape(array.shape)).permute(2, 0, 1).to(image.device)
         return moved if image.dtype == torch.uint8 else moved.to(image.dtype) / 255
 

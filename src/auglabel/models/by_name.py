@@ -12,12 +12,13 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from auglabel.checks import kind_of, shown
+from auglabel.errors import UserError, UserTypeError
 from auglabel.models.fast import FastNet
 from auglabel.models.normalize import Normalize
 from auglabel.models.resnet import ResNet
 from auglabel.models.small import SmallNet
 from auglabel.models.wide_resnet import WideResNet
+from auglabel.util.checks import kind_of, shown
 
 MODELS: dict[str, Callable[..., nn.Module]] = {
     "small": SmallNet,
@@ -38,13 +39,13 @@ def model_function(name: str) -> Callable[..., nn.Module]:
     module, colon, rest = name.partition(":")
     if not colon:
         if name not in MODELS:
-            raise ValueError(
+            raise UserError(
                 f'there is no model "{shown(name)}". There are: {", ".join(MODELS)}, and timm:NAME, '
                 f"torchvision:NAME and module:function.{_hint(name, MODELS)}"
             )
         return MODELS[name]
     if not module or not rest:
-        raise ValueError(f'a model of your own is named as module:function, got "{shown(name)}".')
+        raise UserError(f'a model of your own is named as module:function, got "{shown(name)}".')
     if module in ("timm", "torchvision"):
         return _published(module, rest)
     return imported(module, rest)
@@ -66,7 +67,7 @@ class Normalized(nn.Module):
 def imported(module: str, function: str) -> Callable[..., nn.Module]:
     """An attribute, perhaps of an attribute, of a module; the current directory counts as importable."""
     if not all(part.isidentifier() for part in module.split(".")):
-        raise ValueError(f'name the module as Python imports it, such as "nets.mine", got "{module}".')
+        raise UserError(f'name the module as Python imports it, such as "nets.mine", got "{module}".')
     here = os.getcwd()
     if here not in sys.path:
         sys.path.append(here)  # last: a file here must not hide an installed package
@@ -82,10 +83,10 @@ def imported(module: str, function: str) -> Callable[..., nn.Module]:
     for part in function.split("."):
         if not hasattr(found, part):
             near = _hint(part, [each for each in dir(found) if not each.startswith("_")])
-            raise ValueError(f'the module "{module}" ({where}) has no "{function}".{near}')
+            raise UserError(f'the module "{module}" ({where}) has no "{function}".{near}')
         found = getattr(found, part)
     if not callable(found):
-        raise TypeError(f'"{module}:{function}" must be a function or a class, got {kind_of(found)}.')
+        raise UserTypeError(f'"{module}:{function}" must be a function or a class, got {kind_of(found)}.')
     build: Callable[..., nn.Module] = found
     return build
 
@@ -100,7 +101,7 @@ def _published(package: str, name: str) -> Callable[..., nn.Module]:
         models = models.models
     # timm's names may have weights after a dot, or name a hub before a colon.
     if ":" not in name and name.split(".")[0] not in models.list_models():
-        raise ValueError(f'{package} has no model "{shown(name)}".{_hint(name, models.list_models())}')
+        raise UserError(f'{package} has no model "{shown(name)}".{_hint(name, models.list_models())}')
     return _timm(models, name) if package == "timm" else _torchvision(models, name)
 
 
@@ -148,7 +149,7 @@ def _torchvision(models: Any, name: str) -> Callable[..., nn.Module]:
     ) -> nn.Module:
         """Pretrained weights are taken where their shape fits: for other classes the last layer is new."""
         if len(mean) != 3:
-            raise ValueError(
+            raise UserError(
                 f"torchvision's networks take 3 channels, but mean has {len(mean)}: see timm:NAME."
             )
         net: nn.Module = models.get_model(name, weights=None, num_classes=num_classes, **options)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from auglabel.checks import require_whole
 from auglabel.models.normalize import Normalize
+from auglabel.util.checks import require_whole
 
 
 class FastNet(nn.Module):

@@ -7,8 +7,9 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from auglabel.checks import require_whole
+from auglabel.errors import UserError
 from auglabel.models.normalize import Normalize
+from auglabel.util.checks import require_whole
 
 BLOCKS = {18: (2, 2, 2, 2), 50: (3, 4, 6, 3)}
 
@@ -31,7 +32,7 @@ class ResNet(nn.Module):
         super().__init__()
         require_whole("num_classes", num_classes, 1)
         if depth not in BLOCKS:
-            raise ValueError(f"depth must be 18 or 50, got {depth!r}.")
+            raise UserError(f"depth must be 18 or 50, got {depth!r}.")
         self.normalize = Normalize(mean, std)
         self.conv1 = nn.Conv2d(len(mean), 64, 7, stride=2, padding=3, bias=False)
         self.bn1 = nn.BatchNorm2d(64)

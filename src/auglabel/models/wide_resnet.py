@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from torch import Tensor, nn
 
-from auglabel.checks import require_whole
+from auglabel.errors import UserError
 from auglabel.models.normalize import Normalize
+from auglabel.util.checks import require_whole
 
 MOST_LAYERS = 3000
 
@@ -31,7 +32,7 @@ class WideResNet(nn.Module):
         require_whole("depth", depth, 10, MOST_LAYERS)
         require_whole("width", width, 1)
         if (depth - 4) % 6:
-            raise ValueError(f"depth must be 6n + 4, such as 10, 16, 22, 28 or 40, got {depth}.")
+            raise UserError(f"depth must be 6n + 4, such as 10, 16, 22, 28 or 40, got {depth}.")
         self.normalize = Normalize(mean, std)
         self.stem = nn.Conv2d(len(mean), 16, 3, padding=1, bias=False)
         blocks: list[nn.Module] = []

@@ -13,9 +13,9 @@ from torch import Tensor, nn
 
 from auglabel import __version__
 from auglabel.augment.base import Augmentation
-from auglabel.checks import require_whole, shown
 from auglabel.data.source import DataSet, Source, Subset
 from auglabel.data.split import Parts
+from auglabel.errors import UserError
 from auglabel.lab.evaluate.audit import Audit, as_json, audit_of
 from auglabel.lab.evaluate.network import load_into, run_weights
 from auglabel.lab.pictures.inspect import heat_map
@@ -29,7 +29,8 @@ from auglabel.lab.runs.checkpoint import load_weights
 from auglabel.lab.runs.run import Run
 from auglabel.lab.train import feed
 from auglabel.measure import calibrate, measure
-from auglabel.sealed import write_sealed
+from auglabel.util.checks import require_whole, shown
+from auglabel.util.checksummed_json import write_checksummed
 from auglabel.view import View
 
 Part = Literal["validation", "test", "all"]
@@ -57,7 +58,7 @@ class Audited:
         if self.images is not None:
             require_whole("images", self.images, 1)
         if self.weights is not None and self.program is not None:
-            raise ValueError("weights go with --model; a --program has its own.")
+            raise UserError("weights go with --model; a --program has its own.")
 
 
 def audit_network(name: str | None, how: Audited, words: Sequence[str], console: Console) -> Path:
@@ -81,7 +82,7 @@ def audit_network(name: str | None, how: Audited, words: Sequence[str], console:
         "data": {"name": data.name, "checksum": data.checksum, "part": part, "images": len(source)},
         "seed": recipe.training.seed,
     }
-    write_sealed(out, as_json(audit, facts))
+    write_checksummed(out, as_json(audit, facts))
     return out
 
 
@@ -105,7 +106,7 @@ def _network(
         return _program(Path(how.program), data), {"program": how.program}
     model = model_for(recipe, data)
     if how.weights is None and not recipe.model.options.get("pretrained"):
-        raise ValueError(
+        raise UserError(
             "which network? Give a run, or --model NAME with --weights FILE.safetensors or with "
             "--model.pretrained true, or --program FILE; and --data."
         )
@@ -122,7 +123,7 @@ def _program(path: Path, data: DataSet) -> nn.Module:
         network = _exported(path) if path.suffix == ".pt2" else _scripted(path)
     except (RuntimeError, ValueError, OSError, KeyError) as error:
         why = str(error).split("\n", 1)[0]
-        raise ValueError(f"{path} is neither TorchScript nor an exported program (.pt2): {why}") from None
+        raise UserError(f"{path} is neither TorchScript nor an exported program (.pt2): {why}") from None
     require_predictions(str(path), network, data)
     return network
 
@@ -161,7 +162,7 @@ class _Exported(nn.Module):
                 return logits
             return torch.cat([self._part(some, self.fixed) for some in images.split(self.fixed)])
         except AssertionError as error:  # a guard of the program's
-            raise ValueError(
+            raise UserError(
                 f"the program does not take images of shape {tuple(images.shape)}: {shown(error)}. Export it "
                 "for batches of any size, or see --batch_size."
             ) from None
@@ -178,7 +179,7 @@ def _images(run: Run | None, how: Audited, data: DataSet, parts: Parts, seed: in
     everything = Subset(data.train, torch.arange(len(data.train)))
     chosen = {"validation": parts.validation, "test": parts.test, "all": everything}[part]
     if len(chosen) == 0:
-        raise ValueError(f"there are no {part} images to audit on: see --part.")
+        raise UserError(f"there are no {part} images to audit on: see --part.")
     if how.images is not None and how.images < len(chosen):
         rows = (
             torch.randperm(len(chosen), generator=generator_for(seed, "images"))[: how.images].sort().values

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from auglabel.checks import require_whole
+from auglabel.errors import UserError
 from auglabel.lab.recipe.options import pairs
 from auglabel.lab.runs.files import locked
 from auglabel.lab.sweep.forecast import core_hours
@@ -21,6 +21,7 @@ from auglabel.lab.sweep.measurement import Measurement, digest_words
 from auglabel.lab.sweep.search import Searches
 from auglabel.lab.sweep.summary import summary_of
 from auglabel.lab.sweep.sweep import Crew
+from auglabel.util.checks import require_whole
 
 SEEDS = 3
 
@@ -54,13 +55,13 @@ class Sweep:
             if getattr(self, name) is not None:
                 require_whole(name, getattr(self, name), 1)
         if self.search and self.trials is None:
-            raise ValueError("search goes with --trials N: how many runs it may take.")
+            raise UserError("search goes with --trials N: how many runs it may take.")
         if self.trials is not None and not self.search:
-            raise ValueError(f"trials goes with --search, such as {SUCH_AS['--search']}.")
+            raise UserError(f"trials goes with --search, such as {SUCH_AS['--search']}.")
         if self.search and (self.seeds or 1) > 1:
-            raise ValueError("seeds goes with --over; a search trains each trial once, with --first_seed.")
+            raise UserError("seeds goes with --over; a search trains each trial once, with --first_seed.")
         if self.images is not None and not self.measure:
-            raise ValueError("images goes with --measure: nothing else looks at test images.")
+            raise UserError("images goes with --measure: nothing else looks at test images.")
 
     @cached_property
     def names(self) -> list[str]:
@@ -74,7 +75,7 @@ class Sweep:
             try:
                 each.request()
             except ValueError as error:
-                raise ValueError(str(error).replace("--on", "--measure", 1)) from None
+                raise UserError(str(error).replace("--on", "--measure", 1)) from None
         return found
 
 
@@ -150,7 +151,7 @@ def _forecast(waiting: Sequence[Sequence[Job]], results: Results, console: Conso
             except Exception as error:  # a network of the user's own may fail in any way
                 troubles.append(f"{jobs[0].name}: {' '.join(str(error).split()) or type(error).__name__}")
     if troubles and not hours:
-        raise ValueError(troubles[0])
+        raise UserError(troubles[0])
     for trouble in troubles:
         console.print(f"no forecast for {trouble}", markup=False, soft_wrap=True)
     return hours

@@ -11,8 +11,8 @@ from typing import Any
 from jsonargparse import ArgumentParser
 from rich.console import Console
 
-from auglabel.checks import entry, require_whole
 from auglabel.corrupt import SUITES
+from auglabel.errors import UserError
 from auglabel.lab.commands.audited import Audited, audit_network
 from auglabel.lab.commands.swept import Sweep, sweep_recipe
 from auglabel.lab.copies.copies import Copies, corrupt_data
@@ -31,6 +31,7 @@ from auglabel.lab.runs.run import Run
 from auglabel.lab.sweep.sweep import Crew
 from auglabel.lab.train.train import How
 from auglabel.models.by_name import MODELS
+from auglabel.util.checks import entry, require_whole
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ def _recipe(name: str | None, words: list[str], begun: str | None) -> Recipe:
     if name is None and begun is not None and Run(Path(begun)).exists():
         name = begun
     if name is None and not words:
-        raise ValueError(
+        raise UserError(
             "which recipe? Give a .yaml file or a name: auglabel train cpu-cifar10. auglabel list recipes."
         )
     return draft.read_recipe(name, words)
@@ -117,9 +118,7 @@ def evaluate(words: list[str]) -> dict[str, Any]:
     if name is not None:
         raise FileNotFoundError(f"{name} is not a run: it has no recipe.yaml.")
     if options.weights is None:
-        raise ValueError(
-            "what to measure? Give a run, or --model NAME --weights FILE.safetensors and --data."
-        )
+        raise UserError("what to measure? Give a run, or --model NAME --weights FILE.safetensors and --data.")
     return evaluate_network(draft.read_recipe(None, rest), request)
 
 
@@ -127,7 +126,7 @@ def corrupt(words: list[str]) -> None:
     name, rest = _named(words)
     out, rest = _named(rest)
     if name is None or out is None:
-        raise ValueError(
+        raise UserError(
             "which images, and where to? DATA (a data set, a recipe or a path) and OUT come first, options "
             "after them: auglabel corrupt cifar10 copies --data.root DIR."
         )
@@ -151,7 +150,7 @@ def inspect(words: list[str]) -> None:
     shown, rest = flags(Shown, rest)
     _nothing_left(rest)
     if name is None:
-        raise ValueError("which run? auglabel inspect runs/NAME.")
+        raise UserError("which run? auglabel inspect runs/NAME.")
     print(f"wrote {inspect_run(Run(Path(name)), shown.out, Console())}")
 
 
@@ -176,7 +175,7 @@ def report(words: list[str]) -> None:
     names = [*itertools.takewhile(lambda word: not word.startswith("-"), words)]
     how, rest = flags(Reported, words[len(names) :])
     if not names:
-        raise ValueError("which runs? They come first: auglabel report runs/one runs/other.")
+        raise UserError("which runs? They come first: auglabel report runs/one runs/other.")
     path = report_runs(names, how, rest, Console(highlight=False, emoji=False))
     print(f"wrote {path}")
 
@@ -188,7 +187,7 @@ def share(words: list[str]) -> None:
     name, rest = _named(words)
     folder, rest = _named(rest)
     if name is None or folder is None:
-        raise ValueError("which run, and where to? auglabel share runs/NAME shared/NAME.")
+        raise UserError("which run, and where to? auglabel share runs/NAME shared/NAME.")
     run = Run(Path(name))
     print(f"wrote {share_run(run, Path(folder), rest)}")
     if temperature_of(run) is None:
@@ -200,7 +199,7 @@ def reproduce(words: list[str]) -> int:
 
     name, rest = _named(words)
     if name is None:
-        raise ValueError(f"which table or figure? auglabel reproduce NAME, of {', '.join(NAMES)}, or all.")
+        raise UserError(f"which table or figure? auglabel reproduce NAME, of {', '.join(NAMES)}, or all.")
     how, rest = flags(Reproduce, rest)
     crew, rest = flags(Crew, rest)
     return reproduce_name(name, how, crew, Console(highlight=False, emoji=False), rest)
@@ -209,7 +208,7 @@ def reproduce(words: list[str]) -> int:
 def sweep(words: list[str]) -> None:
     name, rest = _named(words)
     if name is None:
-        raise ValueError("which recipe? It comes first: auglabel sweep embedded --over alpha=0.02,0.05.")
+        raise UserError("which recipe? It comes first: auglabel sweep embedded --over alpha=0.02,0.05.")
     asked, rest = flags(Sweep, rest)
     crew, rest = flags(Crew, rest)
     sweep_recipe(name, rest, asked, crew)
@@ -294,4 +293,4 @@ def _named(words: list[str]) -> tuple[str | None, list[str]]:
 
 def _nothing_left(words: Sequence[Any]) -> None:
     if words:
-        raise ValueError(f'there is no option "{str(words[0]).partition("=")[0]}"; --help lists them.')
+        raise UserError(f'there is no option "{str(words[0]).partition("=")[0]}"; --help lists them.')

@@ -17,11 +17,11 @@ import torch
 from rich.console import Console
 
 from auglabel import __version__
-from auglabel.checks import entry, require_whole
 from auglabel.corrupt import SEVERITIES, corrupt, parameters_for, suite
 from auglabel.corrupt.frost import PHOTOGRAPHS, textures
 from auglabel.data.corrupted import FORMAT, folder_name, read_about
 from auglabel.data.source import DataSet, Source
+from auglabel.errors import UserError
 from auglabel.lab.copies.layouts import AsArrays, AsFolders, Writer, file_names, writing
 from auglabel.lab.evaluate.options import require_severities
 from auglabel.lab.machine.bar import bar_of
@@ -31,7 +31,8 @@ from auglabel.lab.recipe.catalogue import DATASETS
 from auglabel.lab.recipe.recipe import flat
 from auglabel.lab.runs.files import locked
 from auglabel.lab.runs.run import Run
-from auglabel.sealed import write_sealed
+from auglabel.util.checks import entry, require_whole
+from auglabel.util.checksummed_json import write_checksummed
 
 MAY_DIFFER = ("types", "data.name")  # of the facts, when a call goes on with the copies of another
 
@@ -118,11 +119,11 @@ def _facts(data: DataSet, source: Source, count: int, names: Sequence[str], how:
     parameters = how.parameters or parameters_for(*source.shape[1:])
     layout = how.layout or ("npy" if parameters == "cifar" else "folders")
     if layout == "npy" and set(how.severities) != set(SEVERITIES):
-        raise ValueError(
+        raise UserError(
             "--severities: a file of the npy layout holds all five; --layout folders may have fewer."
         )
     if layout == "folders" and len({folder_name(name) for name in data.classes}) < len(data.classes):
-        raise ValueError("two classes would have one folder, since only a / tells them apart: --layout npy.")
+        raise UserError("two classes would have one folder, since only a / tells them apart: --layout npy.")
     return {
         "format": FORMAT,
         "auglabel": __version__,
@@ -160,7 +161,7 @@ class _About:
 
     def _write(self) -> None:
         with writing(self.file):
-            write_sealed(self.file, self.facts)
+            write_checksummed(self.file, self.facts)
 
 
 def _frost(where: str | None) -> str:
@@ -179,13 +180,13 @@ def _agreed(out: Path, facts: dict[str, Any]) -> dict[str, Any]:
     known = read_about(out)
     if known is None:
         if out.exists() and (not out.is_dir() or any(not _ours(path) for path in out.iterdir())):
-            raise ValueError(f"{out} is no empty folder, nor one of copies made here: name another.")
+            raise UserError(f"{out} is no empty folder, nor one of copies made here: name another.")
         return facts
     ours, asked = flat(known), flat(facts)
     keys = [key for key in asked if asked[key] != ours.get(key) and key not in MAY_DIFFER]
     if keys:
         told = "; ".join(f"{key} {_short(asked[key])}, not {_short(ours.get(key))}" for key in keys)
-        raise ValueError(f"{out} was begun otherwise and cannot go on with {told}: name another folder.")
+        raise UserError(f"{out} was begun otherwise and cannot go on with {told}: name another folder.")
     return {**known, "types": list(dict.fromkeys([*known["types"], *facts["types"]]))}
 
 

@@ -29,7 +29,7 @@ from auglabel.data.files import Files
 from auglabel.data.picture import pillow
 from auglabel.data.source import InMemory, Source
 from auglabel.lab.machine.workers import AGAIN
-from auglabel.whole import write_whole
+from auglabel.util.atomic_write import write_atomically
 
 MOST = 500  # images in a block, and fewer of large ones
 QUALITY = 85  # of JPEG, as in ImageNet-C
@@ -80,7 +80,7 @@ class Writer:
         images = self.source.images[: self.count].permute(0, 2, 3, 1)
         with writing(file):
             parts = (_contiguous(some) for some in images.split(256))
-            write_whole(file, lambda path: _save(path, tuple(images.shape), np.uint8, parts))
+            write_atomically(file, lambda path: _save(path, tuple(images.shape), np.uint8, parts))
         self.source = Mapped(file, 0, self.source.labels[: self.count])
 
     def made(self, block: Block, rows: Sequence[int]) -> npt.NDArray[np.uint8]:
@@ -99,7 +99,7 @@ class AsArrays(Writer):
         file, labels = out / "labels.npy", source.labels[:count].repeat(len(SEVERITIES)).numpy()
         if not (_whole(file, labels.shape, np.int64) and np.array_equal(mapped(file), labels)):
             with writing(file):
-                write_whole(file, lambda path: _save(path, labels.shape, np.int64, [labels]))
+                write_atomically(file, lambda path: _save(path, labels.shape, np.int64, [labels]))
 
     def done(self, blocks: Sequence[Block]) -> bool:
         return _whole(self.out / f"{blocks[0].name}.npy", self._shape(len(SEVERITIES) * self.count), np.uint8)
@@ -110,7 +110,7 @@ class AsArrays(Writer):
             return 0
         images = self.made(block, range(block.first, block.last))
         with writing(file):
-            write_whole(file, lambda path: _save(path, images.shape, np.uint8, [images]))
+            write_atomically(file, lambda path: _save(path, images.shape, np.uint8, [images]))
         return len(images)
 
     def md5(self, name: str) -> str:
@@ -121,7 +121,7 @@ class AsArrays(Writer):
         shape = self._shape(len(SEVERITIES) * self.count)
         with writing(file):
             images = (np.load(part, allow_pickle=False) for part in parts)
-            write_whole(file, lambda path: _save(path, shape, np.uint8, images))
+            write_atomically(file, lambda path: _save(path, shape, np.uint8, images))
             for part in parts:
                 part.unlink()
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from auglabel import __version__
+from auglabel.errors import UserError
 from auglabel.lab.doctor import files as doctor_files
 from auglabel.lab.doctor import machine as doctor_machine
 from auglabel.lab.doctor import packages as doctor_packages
@@ -32,7 +33,7 @@ def run(words: Sequence[str]) -> int:
         return 0
     asked, rest = parser.parse_known_args(words)
     if rest:
-        raise ValueError(f'there is no option "{rest[0].partition("=")[0]}"; --help lists them.')
+        raise UserError(f'there is no option "{rest[0].partition("=")[0]}"; --help lists them.')
     if sys.stderr.isatty():
         print("trying each precision and each installed package, some seconds ...", file=sys.stderr)
     facts = gather(asked.root)
@@ -42,7 +43,7 @@ def run(words: Sequence[str]) -> int:
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> Any:
-        raise ValueError(f"{message}; --help lists the options.")
+        raise UserError(f"{message}; --help lists the options.")
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from auglabel import cpu
+from auglabel.util import cpu
 
 VARIABLES = (  # those that decide what torch uses of the machine
     "ONEDNN_MAX_CPU_ISA",

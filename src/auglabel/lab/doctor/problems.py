@@ -6,9 +6,9 @@ import shutil
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from auglabel import cpu
 from auglabel.lab.doctor.packages import Requirement
 from auglabel.lab.doctor.probe import PRECISIONS
+from auglabel.util import cpu
 
 LEAST_MEMORY, LEAST_DISK = 2e9, 1e9  # bytes
 

@@ -13,9 +13,9 @@ import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from auglabel.packaged import packaged
+from auglabel.util.resources import resource_folder
 
-PROGRAM = packaged("lab/doctor") / "probe.py"
+PROGRAM = resource_folder("lab/doctor") / "probe.py"
 # Run by its path, the program would have this folder, and its inspect.py, before Python's own modules.
 START = (
     "import runpy, sys; sys.path = [each for each in sys.path if each]; del sys.argv[0]; "

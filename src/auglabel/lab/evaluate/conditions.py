@@ -14,13 +14,14 @@ from torch import Generator, Tensor, nn
 
 from auglabel.attack.foolbox import ATTACKS, foolbox_attack
 from auglabel.attack.pgd import pgd
-from auglabel.checks import entry, kind_of
 from auglabel.corrupt import SEVERITIES, SUITES
 from auglabel.data.source import DataSet, Source
+from auglabel.errors import UserError
 from auglabel.lab.evaluate.corrupted import CorruptedImages, corrupted_images
 from auglabel.lab.evaluate.options import Attack, Corruptions
 from auglabel.models.by_name import imported
-from auglabel.modes import evaluating
+from auglabel.util.checks import entry, kind_of
+from auglabel.util.inference import eval_mode
 
 Corrupt = Callable[[Tensor, int, Generator], Tensor]  # images in [0, 1], severity
 Move = Callable[[nn.Module, Tensor, Tensor, Generator], Tensor]  # model, images in [0, 1], labels
@@ -77,7 +78,7 @@ def _named(name: str, attack: Attack, images: CorruptedImages) -> list[Condition
     try:
         found = entry("condition", known, name)
     except ValueError as error:
-        raise ValueError(f"--on: {error} It also takes foolbox:NAME and module:function.") from None
+        raise UserError(f"--on: {error} It also takes foolbox:NAME and module:function.") from None
     assert found is not None
     return [found]
 
@@ -119,7 +120,7 @@ def _foolbox(
 
 def _still_wrong(model: nn.Module, images: Tensor, moved: Tensor, labels: Tensor) -> Tensor:
     """An image that fools the model as it is needs no attack that repairs it."""
-    with evaluating(model), torch.no_grad():
+    with eval_mode(model), torch.no_grad():
         repaired = (model(images).argmax(dim=1) != labels) & (model(moved).argmax(dim=1) == labels)
     return torch.where(repaired[:, None, None, None], images, moved)
 
@@ -130,11 +131,11 @@ def _function(name: str) -> Corrupt:
         function: Any = imported(module, attribute)
     except Exception as error:  # a module of the user's may fail in ways of its own
         kind = "" if isinstance(error, ValueError | TypeError | ImportError) else f"{type(error).__name__}: "
-        raise ValueError(f"--on {name}: {kind}{' '.join(str(error).split())}") from None
+        raise UserError(f"--on {name}: {kind}{' '.join(str(error).split())}") from None
     try:
         inspect.signature(function).bind("images", "severity", "generator")
     except TypeError as error:
-        raise ValueError(f"--on {name} is called with (images, severity, generator), but: {error}.") from None
+        raise UserError(f"--on {name} is called with (images, severity, generator), but: {error}.") from None
     except ValueError:  # written in C, without a signature
         pass
     found: Corrupt = function
@@ -153,11 +154,11 @@ def _function_at(
     moved = function(images.cpu(), severity, generator)  # where the generator is: the same on every device
     if not isinstance(moved, Tensor) or moved.shape != images.shape or not moved.is_floating_point():
         came = kind_of(moved) if isinstance(moved, Tensor) else f"a {type(moved).__name__}"
-        raise ValueError(
+        raise UserError(
             f"--on {name} must return images in floating point of shape {tuple(images.shape)}, got {came}."
         )
     low, high = (float(edge) for edge in moved.aminmax())
     if not (low >= 0 and high <= 1):  # or nan
         came = "nan" if math.isnan(low) else f"values from {low:.9g} to {high:.9g}"
-        raise ValueError(f"--on {name} must return pixels in [0, 1], got {came}: clamp them.")
+        raise UserError(f"--on {name} must return pixels in [0, 1], got {came}: clamp them.")
     return moved.detach().to(images)

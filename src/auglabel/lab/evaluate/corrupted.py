@@ -21,6 +21,7 @@ from auglabel.corrupt import corrupt, parameters_for, require_large
 from auglabel.data.corrupted import Corrupted, corrupted
 from auglabel.data.decode import Streamed
 from auglabel.data.source import DataSet, Source, Subset
+from auglabel.errors import UserError
 from auglabel.lab.evaluate.options import Corruptions
 
 LARGEST_KEPT = 3 * 64 * 64  # bytes of an image; larger ones would fill the disk
@@ -105,7 +106,7 @@ class CopiedImages(CorruptedImages):
             _require_of(self.copies, data)
         copies = self.copies.source(name, severity)
         if copies.shape != test.shape:
-            raise ValueError(
+            raise UserError(
                 f"{self.copies.where} has images of {copies.shape} (channels, height, width), but the run's "
                 f"have {test.shape}: {OWN}."
             )
@@ -205,13 +206,13 @@ def _require_of(copies: Corrupted, data: DataSet) -> None:
     """Copies made here say of which images; others may say of which classes."""
     known = (copies.about or {}).get("data", {}).get("checksum", data.checksum)
     if known != data.checksum:
-        raise ValueError(
+        raise UserError(
             f"{copies.where} was made of other images: their checksum is {known[:12]}..., but that of "
             f"{data.name} is {data.checksum[:12]}...: {OWN}."
         )
     if copies.classes is not None and tuple(copies.classes) != data.classes:
         first = next((n for n in copies.classes if n not in data.classes), None) or "their order"
-        raise ValueError(
+        raise UserError(
             f"{copies.where} has {len(copies.classes)} classes and {data.name} {len(data.classes)}, which "
             f"must be the same, but differ in {first}: {OWN}."
         )
@@ -222,7 +223,7 @@ def _same_images(copies: Source, test: Source, read: Corrupted) -> Source:
     index = test.index(torch.arange(len(test)))
     whole = test.source if isinstance(test, Subset) else test
     if len(copies) != len(whole) or not torch.equal(*(_counted(s) for s in (copies, whole))):
-        raise ValueError(
+        raise UserError(
             f"{read.where} has copies of {len(copies):,} images and the run {len(whole):,} of which it tests "
             f"{len(test):,}, with other classes: {OWN}."
         )
@@ -230,7 +231,7 @@ def _same_images(copies: Source, test: Source, read: Corrupted) -> Source:
         return Subset(copies, index)
     if len(test) == len(whole):
         return Reordered(copies)
-    raise ValueError(
+    raise UserError(
         f"{read.where} has its images in another order than the run's data, of which only {len(test):,} of "
         f"{len(whole):,} are for testing: which they are cannot be told, so leave --copies out."
     )

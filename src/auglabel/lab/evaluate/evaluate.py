@@ -15,13 +15,14 @@ from torch import Tensor, nn
 from auglabel import metrics
 from auglabel.augment.base import Augmentation
 from auglabel.calibration import CONFIDENCE, CORRECT, COUNT, Calibration
-from auglabel.checks import require_whole
 from auglabel.data.source import DataSet, Source
+from auglabel.errors import UserError
 from auglabel.lab.evaluate.bootstrap import Figure, bootstrapped, interval, resampled
 from auglabel.lab.evaluate.conditions import Condition
 from auglabel.lab.evaluate.corrupted import Reordered
 from auglabel.lab.evaluate.predict import Fitted, Predictor, fit_temperatures
 from auglabel.lab.recipe.seeding import generator_for
+from auglabel.util.checks import require_whole
 
 STREAMING = ("accuracy", "confidence", "ece", "debiased_ece", "max_ce", "nll", "brier")
 BASIC = ("ece", "max_ce", "equal_mass_ece", "classwise_ece")  # with a basic interval: see bootstrap.py
@@ -100,7 +101,7 @@ def evaluate(
     by batches itself, and one of another size starts it elsewhere: there, `batch_size` below 250 counts.
     """
     if len(test) == 0:
-        raise ValueError("there are no test images to measure on.")
+        raise UserError("there are no test images to measure on.")
     require_whole("batch_size", batch_size, 1)
     require_whole("resamples", resamples, 0)
     chosen = _chosen(len(test), images, seed)
@@ -129,7 +130,7 @@ def images_under(condition: Condition, test: Source, data: DataSet | None, chose
     """The test images under a condition: from memory, from disk, or made as they are fetched."""
     source = test if condition.source is None else condition.source(test, data)
     if isinstance(source, Reordered) and len(chosen) < len(source):
-        raise ValueError(
+        raise UserError(
             "--images takes the same images for every condition, but the copies have them in another "
             "order than the run's data: leave it out."
         )

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from auglabel.augment.base import Augmentation
 from auglabel.data.source import DataSet
 from auglabel.data.split import Parts
+from auglabel.errors import UserError
 from auglabel.lab.recipe.build import data_for, model_for
 from auglabel.lab.recipe.catalogue import AUGMENTATIONS
 from auglabel.lab.recipe.read import read_recipe
@@ -20,7 +21,7 @@ from auglabel.lab.recipe.recipe import Recipe
 from auglabel.lab.runs.checkpoint import load_checkpoint, load_weights, require_fitting
 from auglabel.lab.runs.run import Run
 from auglabel.lab.train.saving import part_of
-from auglabel.sealed import unlike
+from auglabel.util.checksummed_json import mismatch
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ def network_of_run(run: Run, words: Sequence[str], checkpoint: str = "last") -> 
     """A run's last or best weights; `words` may say where its data lie."""
     recipe = read_recipe(str(run.recipe_file), words)
     if differences := run.recipe(recipe.model.name).differences(recipe):
-        raise ValueError(f"a run is measured as it was trained, but {'; '.join(differences)} was asked for.")
+        raise UserError(f"a run is measured as it was trained, but {'; '.join(differences)} was asked for.")
     data, parts = data_for(recipe)
     run.require_data(data, parts)
     weights, about = run_weights(run, checkpoint)
@@ -80,10 +81,10 @@ def run_weights(run: Run, which: str = "last") -> tuple[dict[str, Tensor], dict[
     """The weights to measure of a run, averaged ones if it has them, and which they are."""
     checkpoint = load_checkpoint(run.best_file) if which == "best" else run.last()
     if checkpoint is None:
-        raise ValueError(f"{run.path} has no checkpoint yet: auglabel train --resume --out {run.path}.")
+        raise UserError(f"{run.path} has no checkpoint yet: auglabel train --resume --out {run.path}.")
     average = part_of(checkpoint.tensors, "average.module")
-    if wrong := unlike(checkpoint.facts, {"epoch": int}):
-        raise ValueError(f"{run.path} has a checkpoint of another version: {wrong}.")
+    if wrong := mismatch(checkpoint.facts, {"epoch": int}):
+        raise UserError(f"{run.path} has a checkpoint of another version: {wrong}.")
     about = {"checkpoint": which, "epoch": checkpoint.facts["epoch"]}
     return average or part_of(checkpoint.tensors, "model"), about | {"averaged": bool(average)}
 

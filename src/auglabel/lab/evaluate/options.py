@@ -8,8 +8,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from auglabel.checks import require_number, require_whole
 from auglabel.corrupt import SEVERITIES, suite
+from auglabel.errors import UserError
+from auglabel.util.checks import require_number, require_whole
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ class Corruptions:
         require_whole("corruption_seed", self.corruption_seed, 0)
         given = [name for name in ("parameters", "frost", "corruption_seed") if getattr(self, name)]
         if self.copies is not None and given:
-            raise ValueError(f"copies are read as they are: --{given[0]} changes nothing in them.")
+            raise UserError(f"copies are read as they are: --{given[0]} changes nothing in them.")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -106,7 +107,7 @@ def require_severities(severities: Sequence[int]) -> None:
     for severity in severities:
         require_whole("severities", severity, 1, 5)
     if not severities or len(set(severities)) < len(severities):
-        raise ValueError(f"severities must name some of 1..5 once each, got {severities}.")
+        raise UserError(f"severities must name some of 1..5 once each, got {severities}.")
 
 
 def _in_a_name(value: object) -> str:

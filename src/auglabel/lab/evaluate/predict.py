@@ -15,8 +15,8 @@ from auglabel.data.source import Source
 from auglabel.lab.evaluate.conditions import Condition, as_it_is
 from auglabel.lab.recipe.seeding import generator_for
 from auglabel.lab.train import feed
-from auglabel.modes import evaluating, pixels
 from auglabel.scaling import TemperatureScaling
+from auglabel.util.inference import eval_mode, model_input
 
 T, TA = "T", "TA"  # the temperature of lowest NLL on clean validation images, and on augmented ones
 BLOCK = 250  # rows that share a random stream
@@ -43,8 +43,8 @@ class Predictor:
             generator = generator_for(self.seed, purpose, turn * len(blocks) + number)
             images, labels = (part.to(device).split(together) for part in block)
             for some, classes in zip(images, labels, strict=True):
-                moved = condition.move(self.model, pixels(some, self.model), classes, generator)
-                with evaluating(self.model), torch.no_grad():
+                moved = condition.move(self.model, model_input(some, self.model), classes, generator)
+                with eval_mode(self.model), torch.no_grad():
                     found += [self.model(batch).float().cpu() for batch in moved.split(self.batch_size)]
         return torch.cat(found)
 

@@ -11,6 +11,7 @@ from typing import Any
 from rich.console import Console
 
 from auglabel import __version__
+from auglabel.errors import UserError
 from auglabel.lab.evaluate.conditions import Condition, conditions
 from auglabel.lab.evaluate.corrupted import CorruptedImages, corrupted_images, overlaps
 from auglabel.lab.evaluate.evaluate import Evaluation, evaluate
@@ -20,8 +21,8 @@ from auglabel.lab.evaluate.predict import Fitted, Predictor, fit_temperatures
 from auglabel.lab.evaluate.results import as_csv, as_json, as_tables
 from auglabel.lab.recipe.recipe import Recipe
 from auglabel.lab.runs.run import Run
-from auglabel.sealed import write_sealed
-from auglabel.whole import write_text
+from auglabel.util.atomic_write import write_text
+from auglabel.util.checksummed_json import write_checksummed
 
 
 @dataclass(frozen=True)
@@ -71,14 +72,14 @@ class EvalRequest:
 def evaluate_run(run: Run, request: EvalRequest, words: Sequence[str]) -> dict[str, Any]:
     """Measure a run's last or best weights on its test images; results go into the run."""
     if request.options.weights is not None:
-        raise ValueError(f"--weights go with --model, but {run.path} is a run, which has its own.")
+        raise UserError(f"--weights go with --model, but {run.path} is a run, which has its own.")
     return measure_network(network_of_run(run, words, request.options.checkpoint), request)
 
 
 def evaluate_network(recipe: Recipe, request: EvalRequest) -> dict[str, Any]:
     """Measure a network that no run here trained."""
     if request.options.temperature == "augmented":
-        raise ValueError("--temperature augmented goes with a run, which has an augmentation.")
+        raise UserError("--temperature augmented goes with a run, which has an augmentation.")
     assert request.options.weights is not None
     return measure_network(network_of_weights(recipe, request.options.weights), request)
 
@@ -155,7 +156,7 @@ def _kept(
     for note in evaluation.notes:
         console.print(note, markup=False)
     found = as_json(evaluation, about)
-    write_sealed(path.with_name(f"{path.name}.json"), found)
+    write_checksummed(path.with_name(f"{path.name}.json"), found)
     write_text(path.with_name(f"{path.name}.csv"), as_csv(evaluation))
     console.print(f"wrote {path}.json and .csv", markup=False, soft_wrap=True)
     return found

@@ -13,10 +13,11 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from auglabel.errors import UserError
 from auglabel.lab.evaluate.bootstrap import Figure
 from auglabel.lab.evaluate.evaluate import Evaluation
 from auglabel.lab.evaluate.predict import TA, T
-from auglabel.sealed import read_sealed, unlike
+from auglabel.util.checksummed_json import mismatch, read_checksummed
 
 EVALUATION_FORMAT = "auglabel evaluation, version 2"
 VERSION_1 = "auglabel evaluation, version 1"
@@ -53,13 +54,13 @@ MEANING = {T: "temperature fitted on clean validation images", TA: "on augmented
 def read_evaluation(path: Path) -> dict[str, Any]:
     """What `auglabel eval` wrote, in the form that it has now."""
     again = "Measure it again."
-    found = read_sealed(path, EVALUATION_FORMAT, VERSION_1, what="an evaluation", otherwise=again)
-    if wrong := unlike(found, EVALUATION[found["format"]]):
-        raise ValueError(f"{path} is damaged or of another version: {wrong}. {again}")
+    found = read_checksummed(path, EVALUATION_FORMAT, VERSION_1, what="an evaluation", otherwise=again)
+    if wrong := mismatch(found, EVALUATION[found["format"]]):
+        raise UserError(f"{path} is damaged or of another version: {wrong}. {again}")
     for row in found["rows"]:
         bins = row.get("bins") or {name: [] for name in BINS}  # older ones have none
-        if row["count"] < 1 or unlike(bins, BINS) or len({len(bins[name]) for name in BINS}) > 1:
-            raise ValueError(f"{path} is damaged: the images or bins of a row of it are wrong. {again}")
+        if row["count"] < 1 or mismatch(bins, BINS) or len({len(bins[name]) for name in BINS}) > 1:
+            raise UserError(f"{path} is damaged: the images or bins of a row of it are wrong. {again}")
     return _converted(found) if found["format"] == VERSION_1 else found
 
 

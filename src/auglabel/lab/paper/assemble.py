@@ -26,8 +26,8 @@ from auglabel.lab.paper.study import Study
 from auglabel.lab.paper.tables import POOLED, table
 from auglabel.lab.paper.verdicts import LEVEL, Part, Verdict, claims, judge
 from auglabel.lab.pictures.preview import contact_sheet
-from auglabel.sealed import write_sealed
-from auglabel.whole import write_text, write_whole
+from auglabel.util.atomic_write import write_atomically, write_text
+from auglabel.util.checksummed_json import write_checksummed
 
 FAMILIES = {
     "paper": "Claims of the paper",
@@ -76,7 +76,7 @@ def _draw_views(page: Page, folder: Path) -> None:
     sheet = contact_sheet(
         AugMix(), source.fetch(rows), source.labels[rows], embedded().classes, table=torch.tensor(learned)
     )
-    write_whole(folder / "figure1_images.png", lambda partial: sheet.save(partial, format="PNG"))
+    write_atomically(folder / "figure1_images.png", lambda partial: sheet.save(partial, format="PNG"))
 
 
 def write_verdicts(study: Study, folder: Path, console: Console) -> None:
@@ -104,7 +104,7 @@ def write_verdicts(study: Study, folder: Path, console: Console) -> None:
     write_text(folder / "verdicts.tex", page.latex())
     write_text(folder / "verdicts.csv", _csv(judged))
     plain = {name: [_plain(verdict) for verdict in some] for name, some in judged.items()}
-    write_sealed(folder / "verdicts.json", {"format": "auglabel verdicts, version 1", **plain})
+    write_checksummed(folder / "verdicts.json", {"format": "auglabel verdicts, version 1", **plain})
     console.print(page.markdown(chart=False), markup=False, soft_wrap=True)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from auglabel.lab.paper.figures import AXES, CHARTED
 from auglabel.lab.paper.page import Page, Record, name_of
 from auglabel.lab.paper.tables import DATA, DISTANCES, METRICS
-from auglabel.whole import write_bytes, write_text
+from auglabel.util.atomic_write import write_bytes, write_text
 
 # Told apart by all kinds of eyes (Okabe and Ito).
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")

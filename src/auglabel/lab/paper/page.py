@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from auglabel.sealed import write_sealed
-from auglabel.whole import write_text
+from auglabel.util.atomic_write import write_text
+from auglabel.util.checksummed_json import write_checksummed
 
 NAMES = {
     "accuracy": "accuracy",
@@ -167,7 +167,7 @@ class Page:
             **({} if self.records else {"blocks": [asdict(block) for block in self.blocks]}),
             "notes": list(self.notes),
         }
-        write_sealed(folder / f"{self.name}.json", about)
+        write_checksummed(folder / f"{self.name}.json", about)
 
 
 def _piped(cells: Sequence[str]) -> str:

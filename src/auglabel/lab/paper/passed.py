@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from auglabel.errors import UserError
 from auglabel.lab.recipe.options import pairs
-from auglabel.sealed import read_sealed, write_sealed
+from auglabel.util.checksummed_json import read_checksummed, write_checksummed
 
 FORMAT = "auglabel options of all runs, version 1"
 ROWS_DECIDE = ("seed", "training.seed", "regime")
@@ -26,7 +27,7 @@ def options_of(folder: Path, words: Sequence[str]) -> tuple[str, ...]:
         kept = ()
     if kept is not None and sorted(kept) != sorted(given):
         had = " ".join(kept) if kept else "no options"
-        raise ValueError(
+        raise UserError(
             f"the results in {folder} were made with {had}, got {' '.join(given)}. "
             "Give the same, or another --out."
         )
@@ -37,13 +38,13 @@ def keep_options(folder: Path, words: Sequence[str]) -> None:
     """Write them down before the first run; a folder without options has no file."""
     if words and _kept(folder) is None:
         folder.mkdir(parents=True, exist_ok=True)
-        write_sealed(_file(folder), {"format": FORMAT, "options": list(words)})
+        write_checksummed(_file(folder), {"format": FORMAT, "options": list(words)})
 
 
 def _kept(folder: Path) -> tuple[str, ...] | None:
     if not _file(folder).is_file():
         return None
-    found = read_sealed(_file(folder), FORMAT, what="the options of all runs", shape={"options": [str]})
+    found = read_checksummed(_file(folder), FORMAT, what="the options of all runs", shape={"options": [str]})
     return tuple(found["options"])
 
 
@@ -56,5 +57,5 @@ def _checked(words: Sequence[str]) -> tuple[str, ...]:
     plain = [f"--{word.removeprefix('--set=')}" if word.startswith("--set=") else word for word in words]
     for key, _ in pairs(plain):
         if key in ROWS_DECIDE:
-            raise ValueError(f"--{key} is decided by the rows of the table; --seeds says how many seeds.")
+            raise UserError(f"--{key} is decided by the rows of the table; --seeds says how many seeds.")
     return tuple(f"--{key}={value}" for key, value in pairs(plain))

@@ -15,7 +15,7 @@ from auglabel.lab.paper.verdicts import LEVEL, claims
 from auglabel.lab.recipe.read import recipe_path
 from auglabel.lab.sweep.forecast import core_hours
 from auglabel.lab.sweep.measurement import digest_words
-from auglabel.whole import write_text
+from auglabel.util.atomic_write import write_text
 
 RULES = {
     "seeds": f"from {FIRST_SEED} on, since those below have been looked at while the method was built; "

@@ -20,6 +20,7 @@ import statistics
 from typing import Any
 
 from auglabel.corrupt import SUITES
+from auglabel.errors import UserError
 from auglabel.lab.sweep.result import KEPT
 
 CLASSES = {"cifar10": 10, "cifar100": 100}
@@ -41,7 +42,7 @@ def reading(result: dict[str, Any], metric: str) -> float | None:
         return _view_fall(result["views"], metric.partition(":")[2])
     found = PATTERN.fullmatch(metric)
     if found is None:
-        raise ValueError(f'there is no metric "{metric}".')
+        raise UserError(f'there is no metric "{metric}".')
     corrupted, name, severity, temperature = found.groups()
     on = SUITES["all"] if corrupted or severity not in (None, "0") else ("clean",)
     at = None if severity in (None, "0") else int(severity)

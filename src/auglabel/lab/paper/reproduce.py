@@ -10,7 +10,6 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from auglabel.checks import entry, require_whole
 from auglabel.lab.paper.passed import keep_options, options_of
 from auglabel.lab.paper.plan import Cost, costs_of, unit, write_plan
 from auglabel.lab.paper.row import Row, Scale
@@ -18,6 +17,7 @@ from auglabel.lab.paper.study import MOST_SEEDS, NAMES, Study, in_order
 from auglabel.lab.runs.files import locked
 from auglabel.lab.sweep.job import Job, Results
 from auglabel.lab.sweep.sweep import Crew, run_all
+from auglabel.util.checks import entry, require_whole
 
 PLANS = {"cpu": "plan.yaml", "fast": "plan-fast.yaml"}  # of what is run here, written before
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from auglabel.checks import entry
 from auglabel.lab.paper.row import Row, Scale
 from auglabel.lab.paper.rows_cpu import CPU
 from auglabel.lab.paper.rows_fast import FAST
 from auglabel.lab.paper.rows_paper import paper_rows
+from auglabel.util.checks import entry
 
 MADE: dict[Scale, dict[str, list[Row]]] = {"cpu": CPU, "fast": FAST}  # of what has been run
 

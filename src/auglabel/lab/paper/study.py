@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from auglabel.errors import UserError
 from auglabel.lab.paper.row import FIRST_SEED, Row, Scale
 from auglabel.lab.paper.rows import row_named, rows_of
 from auglabel.lab.paper.rows_fast import STAGES
@@ -86,7 +87,7 @@ class Study:
         """The folders of all data sets that these rows train on."""
         for name, data in ((row.name, row.data) for row in rows):
             if data in WHERE and data not in self.roots:
-                raise ValueError(f"--{data} DIR is missing, which {name} needs: {WHERE[data]}.")
+                raise UserError(f"--{data} DIR is missing, which {name} needs: {WHERE[data]}.")
             if data in WHERE and not Path(self.roots[data]).expanduser().exists():
                 raise FileNotFoundError(f"--{data}: there is no {self.roots[data]}. It takes {WHERE[data]}.")
 
@@ -99,7 +100,7 @@ class Study:
                 continue
             told[data] = data_for(job.recipe)[0].checksum
             if there["data"]["checksum"] != told[data]:
-                raise ValueError(
+                raise UserError(
                     f"{self.results.file(job)} was made with other images: their checksum was "
                     f"{there['data']['checksum'][:12]}..., but that of {data} is now {told[data][:12]}.... "
                     "Give the folder of those, or another --out."

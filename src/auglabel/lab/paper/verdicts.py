@@ -19,7 +19,7 @@ from typing import Any
 import yaml
 
 from auglabel.lab.paper.row import Scale
-from auglabel.packaged import packaged
+from auglabel.util.resources import resource_folder
 
 LEVEL = 0.05
 Values = Callable[[str, str], Mapping[int, float]]  # row and metric -> by seed
@@ -85,7 +85,7 @@ class Verdict:
 @functools.cache
 def claims(scale: Scale) -> dict[str, list[dict[str, Any]]]:
     """By family: the paper's, ours, and those added later than the plan."""
-    text = (packaged("lab/paper") / f"claims-{scale}.yaml").read_text(encoding="utf-8")
+    text = (resource_folder("lab/paper") / f"claims-{scale}.yaml").read_text(encoding="utf-8")
     found: dict[str, list[dict[str, Any]]] = yaml.safe_load(text)
     return found
 

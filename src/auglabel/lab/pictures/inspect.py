@@ -13,10 +13,11 @@ from rich.table import Table
 from rich.text import Text
 from torch import Tensor
 
-from auglabel.checks import brief, kind_of
+from auglabel.errors import UserError
 from auglabel.lab.pictures.sheet import tint
 from auglabel.lab.runs.files import read_bounded
-from auglabel.sealed import opened_line
+from auglabel.util.checks import brief, kind_of
+from auglabel.util.checksummed_json import parse_line
 
 Confidences = dict[str, list[float]]  # a kind's name -> the confidence of each of its levels
 History = Sequence[tuple[int, Confidences]]  # (epoch, confidences), in order
@@ -46,32 +47,32 @@ def read_history(path: str | os.PathLike[str]) -> list[tuple[int, Confidences]]:
         except ValueError as error:
             if number == len(lines):  # no line end after it: torn
                 break
-            raise ValueError(f"{path}, line {number}: {error}") from None
+            raise UserError(f"{path}, line {number}: {error}") from None
         while history and history[-1][0] >= epoch:
             history.pop()
         if history and shape_of(history[0][1]) != shape_of(confidence):
-            raise ValueError(
+            raise UserError(
                 f"{path}, line {number}: it is a table for other distances than the lines before: "
                 f"{brief(shape_of(confidence))} after {brief(shape_of(history[0][1]))}."
             )
         history.append((epoch, confidence))
     if not history:
-        raise ValueError(f"{path} holds no epoch yet.")
+        raise UserError(f"{path} holds no epoch yet.")
     return history
 
 
 def _entry(line: bytes) -> tuple[int, Confidences]:
-    found = opened_line(line)
+    found = parse_line(line)
     if type(found.get("epoch")) is not int or not 0 <= found["epoch"] <= MOST_EPOCHS:
-        raise ValueError(f'an object with a whole number as "epoch" was expected, got {kind_of(found)}.')
+        raise UserError(f'an object with a whole number as "epoch" was expected, got {kind_of(found)}.')
     rows = found.get("confidence")
     if not isinstance(rows, dict) or not rows or not all(isinstance(r, list) and r for r in rows.values()):
-        raise ValueError(f'"confidence" must hold a list of numbers per kind, got {kind_of(rows)}.')
+        raise UserError(f'"confidence" must hold a list of numbers per kind, got {kind_of(rows)}.')
     if len(rows) > MOST_KINDS or sum(map(len, rows.values())) > MOST_BUCKETS:
-        raise ValueError(f"a table has at most {MOST_KINDS:,} kinds and {MOST_BUCKETS:,} buckets, got more.")
+        raise UserError(f"a table has at most {MOST_KINDS:,} kinds and {MOST_BUCKETS:,} buckets, got more.")
     for value in (value for row in rows.values() for value in row):
         if type(value) not in (int, float) or not 0 <= value <= 1:
-            raise ValueError(f"every confidence must be a number in [0, 1], got {kind_of(value)}.")
+            raise UserError(f"every confidence must be a number in [0, 1], got {kind_of(value)}.")
     return found["epoch"], rows
 
 
@@ -89,7 +90,7 @@ def heat_map(
     """The confidence per kind and level, in hundredths; redder where it is lower."""
     values = table.tolist() if isinstance(table, Tensor) else list(table)
     if len(values) != sum(levels) or len(kinds) != len(levels):
-        raise ValueError(
+        raise UserError(
             f"{len(kinds)} kinds with {sum(levels)} levels in all need as many confidences, "
             f"got {len(values)}."
         )
@@ -157,4 +158,4 @@ def _percent(confidence: float) -> str:
 
 def require_epochs(history: History) -> None:
     if not history:
-        raise ValueError("a history of at least one epoch was expected, got an empty one.")
+        raise UserError("a history of at least one epoch was expected, got an empty one.")

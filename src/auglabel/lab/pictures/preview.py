@@ -11,8 +11,15 @@ from torch import Tensor, nn
 
 from auglabel.augment.adversarial import Adversarial
 from auglabel.augment.base import Augmentation
-from auglabel.checks import require_images, require_range, require_same_length, require_unit, require_whole
+from auglabel.errors import UserError
 from auglabel.lab.pictures.sheet import BLACK, GREY, PALE, WHITE, shortened, tint, width_of, write
+from auglabel.util.checks import (
+    require_images,
+    require_range,
+    require_same_length,
+    require_unit,
+    require_whole,
+)
 
 TITLE, LABEL, CAPTION = 20, 15, 13  # font sizes
 LINE, GAP, MARGIN = 17, 8, 16
@@ -50,15 +57,15 @@ def contact_sheet(
     require_range("labels", labels, len(classes), "classes")
     require_whole("tile", tile, 16)
     if len(images) == 0 or images.shape[1] not in (1, 3):
-        raise ValueError(
+        raise UserError(
             f"a contact sheet takes images of 1 or 3 channels, but they have shape {tuple(images.shape)}."
         )
     if table is not None:
         require_unit("table", table)
         if len(table) != len(augment.grid):
-            raise ValueError(f"the grid has {len(augment.grid)} buckets, but the table has {len(table)}.")
+            raise UserError(f"the grid has {len(augment.grid)} buckets, but the table has {len(table)}.")
     if isinstance(augment, Adversarial) and model is None:
-        raise ValueError("pictures of attacks need the model that is attacked: pass model=...")
+        raise UserError("pictures of attacks need the model that is attacked: pass model=...")
     rows = _rows(augment, images, labels, classes, table, model, seed, tile)
     lowest = WEAKEST_RED if table is None else min(float(table.min()), WEAKEST_RED)
     return _draw(augment, rows, lowest, told=table is not None)

@@ -12,6 +12,7 @@ from torch import nn
 
 from auglabel.data.source import DataSet
 from auglabel.data.split import Parts
+from auglabel.errors import UserError
 from auglabel.lab.evaluate.network import run_weights
 from auglabel.lab.pictures.chart import history_chart
 from auglabel.lab.pictures.inspect import (
@@ -30,7 +31,7 @@ from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.recipe.recipe import Recipe
 from auglabel.lab.runs.checkpoint import require_fitting
 from auglabel.lab.runs.run import Run
-from auglabel.whole import write_whole
+from auglabel.util.atomic_write import write_atomically
 
 SHOWN = 64  # training images to choose from
 
@@ -64,7 +65,7 @@ def sheet_of(
     augment, table = AUGMENTATIONS[recipe.augment.name](**recipe.augment.options), None
     if learned is not None:
         if shape_of(learned) != dict(zip(augment.grid.kinds, augment.grid.levels, strict=True)):
-            raise ValueError("its labels are for other distances than its augmentation has now.")
+            raise UserError("its labels are for other distances than its augmentation has now.")
         table = torch.tensor([value for kind in augment.grid.kinds for value in learned[kind]])
     rows = torch.arange(min(SHOWN, len(parts.train)))
     return contact_sheet(
@@ -84,7 +85,7 @@ def inspect_run(run: Run, out: str | None, console: Console) -> Path:
     if not run.exists():
         raise FileNotFoundError(f"{run.path} is not a run: it has no recipe.yaml.")
     if not run.tables_file.exists():
-        raise ValueError(f"{run.path} has no table yet: its labels do not learn, or no epoch is done.")
+        raise UserError(f"{run.path} has no table yet: its labels do not learn, or no epoch is done.")
     run.facts()  # its version is that of the tables
     history = read_history(run.tables_file)
     epoch, last = history[-1]
@@ -97,7 +98,7 @@ def inspect_run(run: Run, out: str | None, console: Console) -> Path:
 
 def _write(picture: Image.Image, path: Path) -> Path:
     if path.suffix.lower() != ".png":
-        raise ValueError(f"--out must be a .png file, got {path}.")
+        raise UserError(f"--out must be a .png file, got {path}.")
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, lambda partial: picture.save(partial, "PNG"))
+    write_atomically(path, lambda partial: picture.save(partial, "PNG"))
     return path

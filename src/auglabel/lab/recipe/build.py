@@ -11,11 +11,12 @@ from torch import nn
 
 from auglabel.data.source import DataSet, InMemory, statistics
 from auglabel.data.split import Parts, split
+from auglabel.errors import UserError
 from auglabel.lab.recipe.catalogue import DATASETS
 from auglabel.lab.recipe.recipe import Recipe
 from auglabel.lab.recipe.seeding import generator_for
 from auglabel.models.by_name import model_function
-from auglabel.modes import evaluating
+from auglabel.util.inference import eval_mode
 
 NORMS = (nn.modules.batchnorm._BatchNorm, nn.GroupNorm, nn.LayerNorm, nn.modules.instancenorm._InstanceNorm)
 
@@ -50,9 +51,9 @@ def make_model(name: str, data: DataSet, options: dict[str, Any]) -> nn.Module:
     try:
         model = function(**{key: value for key, value in given.items() if key in asked}, **options)
     except (RuntimeError, TypeError, ValueError, KeyError, AttributeError) as error:
-        raise ValueError(f"{name} could not be built: {str(error).split(chr(10), 1)[0]}") from None
+        raise UserError(f"{name} could not be built: {str(error).split(chr(10), 1)[0]}") from None
     if not isinstance(model, nn.Module):
-        raise ValueError(f"{name} must return a torch.nn.Module, got a {type(model).__name__}.")
+        raise UserError(f"{name} must return a torch.nn.Module, got a {type(model).__name__}.")
     require_predictions(name, model, data)
     return model
 
@@ -62,14 +63,14 @@ def require_predictions(name: str, model: nn.Module, data: DataSet) -> None:
     channels, height, width = data.train.shape
     size = f"{channels} x {height} x {width}"
     try:
-        with evaluating(model), torch.no_grad():
+        with eval_mode(model), torch.no_grad():
             logits = model(torch.zeros(1, channels, height, width))
     except (RuntimeError, ValueError, TypeError) as error:
         why = str(error).split("\n", 1)[0]
-        raise ValueError(f"{name} does not take the {size} images of {data.name}: {why}") from None
+        raise UserError(f"{name} does not take the {size} images of {data.name}: {why}") from None
     if getattr(logits, "shape", None) != (1, len(data.classes)):
         came = tuple(logits.shape) if hasattr(logits, "shape") else type(logits).__name__
-        raise ValueError(
+        raise UserError(
             f"{name} must give {len(data.classes)} logits, one per class of {data.name}, got {came}."
         )
 

@@ -22,7 +22,6 @@ from auglabel.augment.clean import Clean
 from auglabel.augment.mixing import CutMix, Mixup
 from auglabel.augment.randaug import RandAug
 from auglabel.autolabel import AutoLabel
-from auglabel.checks import entry
 from auglabel.data.cifar import cifar10, cifar100
 from auglabel.data.embedded import embedded
 from auglabel.data.folder import folder, imagenet
@@ -33,8 +32,9 @@ from auglabel.distance import DistanceGrid
 from auglabel.lab.recipe.variants import AutoLabelVariant
 from auglabel.labels import CCAT, FixedTable, LabelPolicy, LabelSmoothing, MixupLabels, OneHot
 from auglabel.losses import jensen_shannon, trades
-from auglabel.modes import pixels
-from auglabel.tablefile import load_table
+from auglabel.table_file import load_table
+from auglabel.util.checks import entry
+from auglabel.util.inference import model_input
 from auglabel.view import View
 
 
@@ -102,7 +102,7 @@ def augmix_loss(
     model: nn.Module, images: Tensor, view: View, policy: LabelPolicy, again: Callable[[], View]
 ) -> Tensor:
     """AugMix's own: cross-entropy on the images as they are, and 12 times how far two views disagree."""
-    clean, *views = model(torch.cat([pixels(images, model), view.images, again().images])).chunk(3)
+    clean, *views = model(torch.cat([model_input(images, model), view.images, again().images])).chunk(3)
     return F.cross_entropy(clean, view.labels) + 12 * jensen_shannon(clean, *views)
 
 

@@ -20,17 +20,18 @@ import yaml
 from jsonargparse import ArgumentParser, set_parsing_settings
 
 from auglabel.augment.clean import Clean
-from auglabel.checks import entry, shown
 from auglabel.data.split import split
+from auglabel.errors import UserError
 from auglabel.lab.recipe.catalogue import AUGMENTATIONS, DATASETS, LABELS
 from auglabel.lab.recipe.recipe import Calibrate, Engine, Optimizer, Training, flat, listed
 from auglabel.lab.recipe.schedules import SCHEDULES
 from auglabel.models.by_name import model_function
+from auglabel.util.checks import entry, shown
 
 Flags = TypeVar("Flags")
 
 
-class RecipeError(ValueError):
+class RecipeError(UserError):
     """A recipe that cannot be used, and where in it."""
 
 

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from auglabel.augment.clean import Clean
-from auglabel.checks import brief, shown
 from auglabel.lab.recipe import schedules
 from auglabel.lab.recipe.catalogue import AUGMENTATIONS, HARD_LABELS, labels_for, regime
 from auglabel.lab.recipe.options import (
@@ -34,9 +33,10 @@ from auglabel.lab.recipe.options import (
 )
 from auglabel.lab.recipe.recipe import Choice, Recipe, Training, flat, listed
 from auglabel.lab.recipe.yamlfile import Lines, read_yaml
-from auglabel.packaged import packaged
+from auglabel.util.checks import brief, shown
+from auglabel.util.resources import resource_folder
 
-RECIPES = packaged("recipes")
+RECIPES = resource_folder("recipes")
 SHORT = {"lr": "learning_rate", "wd": "weight_decay", "bs": "batch_size", "batch": "batch_size"}  # for hints
 
 

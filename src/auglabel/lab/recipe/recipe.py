@@ -8,9 +8,10 @@ from typing import Any, Literal, NamedTuple
 
 import yaml
 
-from auglabel.checks import entry, require_number, require_whole, shown
+from auglabel.errors import UserError
 from auglabel.lab.recipe.catalogue import LOSSES
 from auglabel.pooling import require_memory
+from auglabel.util.checks import entry, require_number, require_whole, shown
 
 ELSEWHERE = {"data.root", "data.path"}  # where data lies may change; what it holds is checked by its checksum
 
@@ -36,7 +37,7 @@ class Training:
         require_whole("batch_size", self.batch_size, 1)
         require_number("ema", self.ema, 0, 1)
         if self.ema == 1:
-            raise ValueError("ema must be below 1, which would never leave the first weights.")
+            raise UserError("ema must be below 1, which would never leave the first weights.")
         entry("loss", LOSSES, self.loss)
 
 
@@ -68,9 +69,9 @@ class Optimizer:
         if self.clip is not None:
             require_number("clip", self.clip, 0)
             if self.clip == 0:
-                raise ValueError("clip must be above 0, or null: no gradient would be left.")
+                raise UserError("clip must be above 0, or null: no gradient would be left.")
         if self.nesterov and self.momentum == 0:
-            raise ValueError("nesterov needs a momentum above 0; set optimizer.nesterov to false.")
+            raise UserError("nesterov needs a momentum above 0; set optimizer.nesterov to false.")
 
 
 @dataclass(frozen=True)

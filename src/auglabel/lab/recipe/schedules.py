@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from auglabel.checks import require_number
+from auglabel.util.checks import require_number
 
 
 def cosine(step: int, steps: int, warmup: float = 0.1) -> float:

@@ -18,8 +18,9 @@ from torch import Tensor
 
 from auglabel.autolabel import AutoLabel
 from auglabel.calibration import Calibration, require_seen
-from auglabel.checks import require_whole
 from auglabel.distance import DistanceGrid
+from auglabel.errors import UserError
+from auglabel.util.checks import require_whole
 
 CHOICES = ("own", "all", "shuffled", "next", "previous")
 SHUFFLE = 0  # the seed of the one order that `shuffled` takes, so that runs of all seeds share it
@@ -41,7 +42,7 @@ class AutoLabelVariant(AutoLabel):
     ) -> None:
         super().__init__(num_classes, len(grid), alpha)
         if from_buckets not in CHOICES:
-            raise ValueError(f"from_buckets must be one of {', '.join(CHOICES)}, got {from_buckets!r}.")
+            raise UserError(f"from_buckets must be one of {', '.join(CHOICES)}, got {from_buckets!r}.")
         require_whole("start", start, 0)
         self.grid, self.from_buckets, self.start, self.floor = grid, from_buckets, start, floor
         self.register_buffer("epochs", torch.zeros((), dtype=torch.int64))

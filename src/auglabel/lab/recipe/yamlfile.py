@@ -9,7 +9,8 @@ from typing import Any
 
 import yaml
 
-from auglabel.checks import shown
+from auglabel.errors import UserError
+from auglabel.util.checks import shown
 
 SEAL = "# checksum "
 FIRST = re.compile(rf"\A{SEAL}([0-9a-f]{{32}})\n")  # so that a file cut short still has it
@@ -41,17 +42,17 @@ def read_yaml(path: Path) -> tuple[Lines, dict[str, Any]]:
     """Where each key stands, and what it holds; a checksum, if there is one, must fit."""
     try:
         if path.stat().st_size > LARGEST:
-            raise ValueError(f"{path} has more than {LARGEST:,} bytes, which no recipe has.")
+            raise UserError(f"{path} has more than {LARGEST:,} bytes, which no recipe has.")
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not a text file: {error.reason} at byte {error.start}.") from None
+        raise UserError(f"{path} is not a text file: {error.reason} at byte {error.start}.") from None
     except FileNotFoundError:
         raise FileNotFoundError(f"there is no file {path}.") from None
     if not text.strip() or ("\n" not in text and SEAL.startswith(text[: len(SEAL)])):
-        raise ValueError(f'{path} is empty or cut short: a recipe holds lines such as "epochs: 40".')
+        raise UserError(f'{path} is empty or cut short: a recipe holds lines such as "epochs: 40".')
     seal = FIRST.search(text) or LAST.search(text)
     if seal is not None and seal[1] != _checksum(text[: seal.start()] + text[seal.end() :]):
-        raise ValueError(
+        raise UserError(
             f"{path} is damaged: its checksum does not fit its content; remove that line if you changed it "
             "yourself."
         )
@@ -63,16 +64,16 @@ def read_yaml(path: Path) -> tuple[Lines, dict[str, Any]]:
         _number(node, "", lines)
         found = None if node is None else loader.construct_document(node)
     except RecursionError:
-        raise ValueError(f"{path}: this is nested too deeply for a recipe.") from None
+        raise UserError(f"{path}: this is nested too deeply for a recipe.") from None
     except _Wrong as error:
-        raise ValueError(str(error)) from None
+        raise UserError(str(error)) from None
     except Exception as error:  # dates, numbers and tags that are none fail in ways of their own
         mark = getattr(error, "problem_mark", None)
         place = f", line {mark.line + 1}" if mark else ""
         why = shown(getattr(error, "problem", None) or error)
-        raise ValueError(f"{path}{place}: this is not a recipe's YAML ({why}).") from None
+        raise UserError(f"{path}{place}: this is not a recipe's YAML ({why}).") from None
     if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):
-        raise ValueError(f'{path}: a recipe holds lines such as "epochs: 40", got something else.')
+        raise UserError(f'{path}: a recipe holds lines such as "epochs: 40", got something else.')
     return lines, found
 
 

@@ -18,9 +18,9 @@ from auglabel.lab.paper.page import Block
 from auglabel.lab.report.charts import Figure, figures_of, seconds_of
 from auglabel.lab.report.conditions import METRICS, PERCENT, Condition, conditions_of, paper_value
 from auglabel.lab.report.subject import Method, Subject, by_data, methods_of
-from auglabel.packaged import packaged
+from auglabel.util.resources import resource_folder
 
-HERE = packaged("lab/report")
+HERE = resource_folder("lab/report")
 WIDEST = 1400  # pixels of a picture
 
 

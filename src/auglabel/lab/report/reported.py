@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from auglabel.errors import UserError
 from auglabel.lab.evaluate.network import load_into, run_weights
 from auglabel.lab.paper.charts import load_altair
 from auglabel.lab.pictures.show import sheet_of
@@ -18,7 +19,7 @@ from auglabel.lab.recipe.recipe import ELSEWHERE
 from auglabel.lab.report.page import Part, Picture, parts_of, picture_of, render
 from auglabel.lab.report.subject import Subject, by_data, methods_of, read_subject
 from auglabel.lab.runs.run import Run
-from auglabel.whole import write_bytes, write_text
+from auglabel.util.atomic_write import write_bytes, write_text
 
 LARGEST = 3_000_000  # bytes of a page; beyond that pictures are left out
 TILE = 48  # pixels of an image on a contact sheet
@@ -38,16 +39,16 @@ class Reported:
 
     def __post_init__(self) -> None:
         if Path(self.out).suffix.lower() not in (".html", ".htm") or Path(self.out).is_dir():
-            raise ValueError(f"--out must be an .html file, got {self.out}.")
+            raise UserError(f"--out must be an .html file, got {self.out}.")
         if self.pdf is not None and (self.pdf == "true" or Path(self.pdf).is_file()):
-            raise ValueError(f"--pdf must be a folder for the figures, got {self.pdf}.")
+            raise UserError(f"--pdf must be a folder for the figures, got {self.pdf}.")
 
 
 def report(names: Sequence[str], how: Reported, words: Sequence[str], console: Console) -> Path:
     """Write the page of these runs; `words` say where their data lie now."""
     load_altair()
     if others := [key for key, _ in pairs(words) if key not in ELSEWHERE]:
-        raise ValueError(
+        raise UserError(
             f'a report has no option "{others[0]}": beside its own it takes --data.root or --data.path, '
             "for images that lie elsewhere now."
         )
@@ -63,7 +64,7 @@ def report(names: Sequence[str], how: Reported, words: Sequence[str], console: C
                 try:
                     sheet = _sheet_of_run(method.first, words)
                     pictures.append((method.first.name, picture_of(method.title, sheet)))
-                except (ValueError, OSError, ImportError, TypeError) as error:
+                except (UserError, OSError, ImportError) as error:
                     notes.append(f"There are no pictures of {method.first.name}: {error}")
     return write_report(subjects, pictures, notes, how, console)
 

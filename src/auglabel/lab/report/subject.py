@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from auglabel.errors import UserError
 from auglabel.lab.evaluate.results import read_evaluation
 from auglabel.lab.pictures.inspect import History, read_history
 from auglabel.lab.recipe.recipe import ELSEWHERE, flat
 from auglabel.lab.recipe.yamlfile import read_yaml
 from auglabel.lab.runs.run import Run
-from auglabel.sealed import unlike
+from auglabel.util.checksummed_json import mismatch
 
 WORDS = {  # of a recipe, as people write them
     "clean": "no augmentation",
@@ -90,7 +91,7 @@ def read_subject(path: Path) -> tuple[Subject, list[str]]:
     _, recipe = read_yaml(run.recipe_file)
     facts, epochs = run.facts(), run.metrics()
     if not facts or not epochs:
-        raise ValueError(f"{path} has no epoch yet: auglabel train --resume --out {path} goes on with it.")
+        raise UserError(f"{path} has no epoch yet: auglabel train --resume --out {path} goes on with it.")
     _require_whole(path, recipe, facts)
     last = epochs[-1]["epoch"]
     history = read_history(run.tables_file) if run.tables_file.exists() else []
@@ -123,8 +124,8 @@ def evaluations_of(run: Run, epoch: int, checksum: str) -> tuple[dict[str, dict[
 
 def _require_whole(path: Path, recipe: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
     """What the report reads of a run must be there."""
-    if wrong := unlike(recipe, RECIPE) or unlike(facts, FACTS):
-        raise ValueError(f"{path} is incomplete or of another version: {wrong}.")
+    if wrong := mismatch(recipe, RECIPE) or mismatch(facts, FACTS):
+        raise UserError(f"{path} is incomplete or of another version: {wrong}.")
 
 
 def methods_of(subjects: Iterable[Subject]) -> list[Method]:
@@ -133,7 +134,7 @@ def methods_of(subjects: Iterable[Subject]) -> list[Method]:
     for subject in subjects:
         group = groups.setdefault(subject.kind, [])
         if twin := [other for other in group if other.seed == subject.seed]:
-            raise ValueError(f"{twin[0].name} and {subject.name} are the same run, with the same seed.")
+            raise UserError(f"{twin[0].name} and {subject.name} are the same run, with the same seed.")
         group.append(subject)
     titles = _titles([group[0] for group in groups.values()])
     return [

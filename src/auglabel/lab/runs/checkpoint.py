@@ -13,8 +13,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load, save_file
 from torch import Tensor
 
-from auglabel.checks import kind_of, shown
-from auglabel.whole import write_whole
+from auglabel.errors import UserError
+from auglabel.util.atomic_write import write_atomically
+from auglabel.util.checks import kind_of, shown
 
 FORMAT = "auglabel checkpoint, version 1"
 WEIGHTS = "auglabel weights, version 1"  # goes with the checksum
@@ -48,7 +49,7 @@ def _write(path: Path, plain: dict[str, Tensor], about: dict[str, str]) -> None:
         except SafetensorError as error:
             raise OSError(f"{path} could not be written: {error}.") from None
 
-    write_whole(path, write)
+    write_atomically(path, write)
 
 
 def load_checkpoint(path: Path) -> Checkpoint:
@@ -62,18 +63,18 @@ def load_checkpoint(path: Path) -> Checkpoint:
         tensors, about = _read(path)
         if about.get("format") != FORMAT:
             came = f'"{shown(about["format"])}"' if "format" in about else "another program's weights"
-            raise ValueError(f'{path} is not a checkpoint of a run: "{FORMAT}" was expected, got {came}.')
+            raise UserError(f'{path} is not a checkpoint of a run: "{FORMAT}" was expected, got {came}.')
         words = about.get("facts", "")
         if _checksum(tensors, words) != about.get("checksum"):
-            raise ValueError(f"{path} is damaged: its checksum does not fit its content.")
+            raise UserError(f"{path} is damaged: its checksum does not fit its content.")
     except _Broken as error:
-        raise ValueError(f"{path} is damaged or not a checkpoint: {error}.") from None
+        raise UserError(f"{path} is damaged or not a checkpoint: {error}.") from None
     try:
         facts = json.loads(words)
     except (ValueError, RecursionError):
         facts = words
     if not isinstance(facts, dict):
-        raise ValueError(f"{path} is not a checkpoint: its facts must be an object, got {kind_of(facts)}.")
+        raise UserError(f"{path} is not a checkpoint: its facts must be an object, got {kind_of(facts)}.")
     return Checkpoint(tensors, facts)
 
 
@@ -113,12 +114,12 @@ def load_weights(path: Path) -> dict[str, Tensor]:
     try:
         tensors, about = _read(path)
     except _Broken as error:
-        raise ValueError(
+        raise UserError(
             f"{path} is not a safetensors file ({error}). "
             "Pickled weights are not read, since they can run code: save them with safetensors."
         ) from None
     if WEIGHTS in about and _checksum(tensors, "") != about[WEIGHTS]:
-        raise ValueError(f"{path} is damaged: its checksum does not fit its content.")
+        raise UserError(f"{path} is damaged: its checksum does not fit its content.")
     return tensors
 
 
@@ -127,7 +128,7 @@ def require_fitting(ours: Mapping[str, Tensor], tensors: Mapping[str, Tensor], w
     missing, extra = sorted(ours.keys() - tensors.keys()), sorted(tensors.keys() - ours.keys())
     shapes = sorted(n for n in ours.keys() & tensors.keys() if ours[n].shape != tensors[n].shape)
     if missing or extra or shapes:
-        raise ValueError(
+        raise UserError(
             f"the weights in {where} are of another network: {len(missing)} missing{_first(missing)}, "
             f"{len(extra)} unknown{_first(extra)}, {len(shapes)} of another shape{_first(shapes)}."
         )

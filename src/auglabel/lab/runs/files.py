@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from auglabel.sealed import opened_line, sealed_line
+from auglabel.errors import UserError
+from auglabel.util.checksummed_json import checksummed_line, parse_line
 
 LARGEST = 2**28  # bytes of lines: those of 82 buckets reach it after 100,000 epochs
 
@@ -29,7 +30,7 @@ def locked(folder: Path, otherwise: str) -> Iterator[None]:
 def append_line(path: Path, value: Any) -> None:
     """One more line of JSON, on the disk before this returns."""
     with path.open("a", encoding="utf-8") as file:
-        file.write(sealed_line(value) + "\n")
+        file.write(checksummed_line(value) + "\n")
         file.flush()
         os.fsync(file.fileno())
 
@@ -39,7 +40,7 @@ def read_bounded(path: Path) -> bytes:
     with path.open("rb") as file:
         content = file.read(LARGEST + 1)
     if len(content) > LARGEST:
-        raise ValueError(f"{path} has more than {LARGEST:,} bytes, which no run of ours writes.")
+        raise UserError(f"{path} has more than {LARGEST:,} bytes, which no run of ours writes.")
     return content
 
 
@@ -52,9 +53,9 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     for number, line in enumerate(lines, start=1):
         try:
             if line:
-                found.append(opened_line(line))
+                found.append(parse_line(line))
         except ValueError as error:
             if number == len(lines):
                 break
-            raise ValueError(f"{path}, line {number} is damaged: {error}") from None
+            raise UserError(f"{path}, line {number} is damaged: {error}") from None
     return found

@@ -16,9 +16,9 @@ import torch
 from torch import Tensor
 
 from auglabel import __version__
-from auglabel.checks import shown
 from auglabel.data.source import DataSet
 from auglabel.data.split import Parts
+from auglabel.errors import UserError
 from auglabel.lab.recipe.options import RecipeError
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.recipe.recipe import Recipe
@@ -26,8 +26,9 @@ from auglabel.lab.recipe.yamlfile import sealed_text
 from auglabel.lab.runs.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from auglabel.lab.runs.files import append_line, locked, read_lines
 from auglabel.pooling import RULE
-from auglabel.sealed import read_sealed, sealed_line, unlike, write_sealed
-from auglabel.whole import write_text, write_whole
+from auglabel.util.atomic_write import write_atomically, write_text
+from auglabel.util.checks import shown
+from auglabel.util.checksummed_json import checksummed_line, mismatch, read_checksummed, write_checksummed
 
 RUN_FORMAT = "auglabel run, version 1"
 FACTS = {  # what going on needs of run.json
@@ -75,7 +76,7 @@ class Run:
         """A directory where `recipe` can begin, or, to resume, one that holds that very recipe."""
         if self.exists():
             if not resume:
-                raise ValueError(
+                raise UserError(
                     f"{self.path} holds a run already: --resume continues it, --out names another place."
                 )
             if differences := self.recipe(recipe.model.name).differences(recipe):
@@ -85,7 +86,7 @@ class Run:
                 )
             return
         if self.path.exists() and (not self.path.is_dir() or any(self._foreign())):
-            raise ValueError(f"{self.path} is not an empty directory, nor a run: --out names another place.")
+            raise UserError(f"{self.path} is not an empty directory, nor a run: --out names another place.")
 
     def begin(self, recipe: Recipe) -> None:
         """Make the directory, unless it is there."""
@@ -115,22 +116,22 @@ class Run:
         """The images that the run was begun with, cut as they were then."""
         known = self.facts().get("data", {}).get("checksum")
         if known is not None and known != data.checksum:
-            raise ValueError(
+            raise UserError(
                 f"{self.path} was begun with other images: their checksum was {known[:12]}..., but that of "
                 f"{data.name} is now {data.checksum[:12]}...."
             )
         rows = self.split_rows() if self.split_file.exists() else None
         if rows is not None and not all(torch.equal(rows[name], getattr(parts, name).rows) for name in PARTS):
-            raise ValueError(f"{self.path} was begun with another split than its recipe makes now.")
+            raise UserError(f"{self.path} was begun with another split than its recipe makes now.")
 
     def facts(self) -> dict[str, Any]:
         """What `record_facts` wrote; empty before that."""
         if not self.facts_file.is_file():
             return {}
-        return read_sealed(self.facts_file, RUN_FORMAT, what="what a run was begun with", shape=FACTS)
+        return read_checksummed(self.facts_file, RUN_FORMAT, what="what a run was begun with", shape=FACTS)
 
     def record_facts(self, facts: Mapping[str, Any]) -> None:
-        write_sealed(self.facts_file, {"format": RUN_FORMAT, "versions": versions(), **facts})
+        write_checksummed(self.facts_file, {"format": RUN_FORMAT, "versions": versions(), **facts})
 
     def record_versions(self, epoch: int) -> str:
         """Record other versions than before to go on with after `epoch`; a line that says so, or ""."""
@@ -141,7 +142,7 @@ class Run:
         if not changed:
             return ""
         more = {"resumed": [*resumed, {"epoch": epoch, "versions": now}]}
-        write_sealed(self.facts_file, {**facts, **more})
+        write_checksummed(self.facts_file, {**facts, **more})
         told = ", ".join(f"{name} {shown(before[name])}, now {now[name]}" for name in changed)
         return f"note: after epoch {epoch} this run goes on with other versions than before: {told}"
 
@@ -151,7 +152,7 @@ class Run:
     def split_rows(self) -> dict[str, Tensor]:
         found = load_checkpoint(self.split_file).tensors
         if found.keys() != set(PARTS):
-            raise ValueError(f"{self.split_file} is not a run's split: it must hold {', '.join(PARTS)}.")
+            raise UserError(f"{self.split_file} is not a run's split: it must hold {', '.join(PARTS)}.")
         return found
 
     def metrics(self) -> list[dict[str, Any]]:
@@ -161,8 +162,8 @@ class Run:
         self.facts()  # its version is that of the lines
         lines = read_lines(path)
         for number, line in enumerate(lines, start=1):
-            if wrong := unlike(line, shape):
-                raise ValueError(f"{path}, line {number} is damaged or of another version: {wrong}.")
+            if wrong := mismatch(line, shape):
+                raise UserError(f"{path}, line {number} is damaged or of another version: {wrong}.")
         return lines
 
     def record_epoch(self, record: Mapping[str, Any], table: Mapping[str, list[float]] | None) -> None:
@@ -175,7 +176,7 @@ class Run:
         for path in (self.metrics_file, self.tables_file):
             if path.exists():
                 kept = [line for line in self._lines(path, {"epoch": int}) if line["epoch"] <= epoch]
-                write_text(path, "".join(sealed_line(line) + "\n" for line in kept))
+                write_text(path, "".join(checksummed_line(line) + "\n" for line in kept))
 
     def save(self, step: int, checkpoint: Checkpoint, *, keep: int, best: bool) -> None:
         """A checkpoint of `step`, the last `keep` of which stay, and the best one.
@@ -185,7 +186,7 @@ class Run:
         path = self.checkpoints / f"step-{step:08d}.safetensors"
         save_checkpoint(self.best_file if best else path, *checkpoint)
         if best:
-            write_whole(path, self._same_as_best)
+            write_atomically(path, self._same_as_best)
         for old in self.steps()[:-keep]:
             old.unlink(missing_ok=True)
         for torn in self.checkpoints.glob(".*.partial"):
@@ -210,6 +211,6 @@ class Run:
                 return load_checkpoint(path)
             except ValueError as error:
                 if number == len(steps):
-                    raise ValueError(f"{self.path} has no checkpoint that can be read: {error}") from None
+                    raise UserError(f"{self.path} has no checkpoint that can be read: {error}") from None
                 told(f"{error} The one before it is used.")
         return None

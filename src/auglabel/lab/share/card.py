@@ -11,11 +11,11 @@ import yaml
 from torch import Tensor
 
 from auglabel.augment.base import Augmentation
-from auglabel.checks import shown
 from auglabel.lab.report.subject import evaluations_of
 from auglabel.lab.runs.run import Run
 from auglabel.lab.share.inputs import Input
 from auglabel.models.by_name import MODELS
+from auglabel.util.checks import shown
 
 TOLD = {"accuracy": "accuracy", "ece": "ECE", "nll": "NLL", "brier": "Brier score"}
 

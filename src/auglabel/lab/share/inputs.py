@@ -12,9 +12,10 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import Self
 
-from auglabel.checks import kind_of, require_whole
 from auglabel.data.folder import framed
 from auglabel.data.picture import Frame, decoding, opened, pillow, upright
+from auglabel.errors import UserError, UserTypeError
+from auglabel.util.checks import kind_of, require_whole
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -37,7 +38,7 @@ class Input:
         if self.resize is not None:
             require_whole("resize", self.resize, max(self.height, self.width), LARGEST)
             if self.height != self.width or self.channels not in (1, 3):
-                raise ValueError(f"resize goes with a square of 1 or 3 channels, got {self.shape}.")
+                raise UserError(f"resize goes with a square of 1 or 3 channels, got {self.shape}.")
 
     @property
     def shape(self) -> str:
@@ -72,7 +73,7 @@ class Input:
             came = " x ".join(str(size) for size in images.shape[-3:])
             way = ": load_shared(...).prepare(picture) resizes one as in training"
             way = way if self.resize is not None else ", and no rule to resize others was recorded"
-            raise ValueError(f"this network was trained on {self.shape} images, got {came}{way}.")
+            raise UserError(f"this network was trained on {self.shape} images, got {came}{way}.")
 
     def prepare(self, picture: str | os.PathLike[str] | Image | Tensor) -> Tensor:
         """A file, a picture of Pillow's, or bytes (C, H, W), as the training images were: (C, H, W) bytes."""
@@ -95,7 +96,7 @@ def _picture(given: str | os.PathLike[str] | Image | Tensor) -> Image:
         return picture
     if isinstance(given, pillow().Image):
         return upright(given.copy())
-    raise TypeError(f"prepare takes a file, a picture, or bytes (C, H, W), got {kind_of(given)}.")
+    raise UserTypeError(f"prepare takes a file, a picture, or bytes (C, H, W), got {kind_of(given)}.")
 
 
 def input_of(recipe: Mapping[str, Any], facts: Mapping[str, Any]) -> Input | None:

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from auglabel import __version__
 from auglabel.augment.base import Augmentation
-from auglabel.checks import entry, shown
+from auglabel.errors import UserError
 from auglabel.lab.recipe.catalogue import AUGMENTATIONS
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.runs.checkpoint import load_weights, require_fitting
@@ -27,9 +27,10 @@ from auglabel.lab.runs.run import Run
 from auglabel.lab.share.card import card, measured, temperature_of
 from auglabel.lab.share.inputs import Input, input_of
 from auglabel.models.by_name import MODELS
-from auglabel.sealed import read_sealed, unlike, write_sealed
-from auglabel.tablefile import load_table, save_table
-from auglabel.whole import write_text, write_whole
+from auglabel.table_file import load_table, save_table
+from auglabel.util.atomic_write import write_atomically, write_text
+from auglabel.util.checks import entry, shown
+from auglabel.util.checksummed_json import mismatch, read_checksummed, write_checksummed
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -61,7 +62,7 @@ class Shared(NamedTuple):
     def prepare(self, picture: str | os.PathLike[str] | Image | Tensor) -> Tensor:
         """A file, a picture of Pillow's, or bytes (C, H, W), brought to the network's size as in training."""
         if self.input is None:
-            raise ValueError("this folder does not say which images its network takes: share the run again.")
+            raise UserError("this folder does not say which images its network takes: share the run again.")
         return self.input.prepare(picture)
 
     @torch.no_grad()
@@ -81,11 +82,11 @@ def share_run(run: Run, folder: Path, words: Sequence[str] = ()) -> Path:
         raise FileNotFoundError(f"{run.path} is not a run: it has no recipe.yaml.")
     recipe, facts = read_recipe(str(run.recipe_file), words), run.facts()
     if differences := run.recipe(recipe.model.name).differences(recipe):
-        raise ValueError(f"a run is shared as it was trained, but {'; '.join(differences)} was asked for.")
+        raise UserError(f"a run is shared as it was trained, but {'; '.join(differences)} was asked for.")
     if not run.model_file.is_file() or "data" not in facts:
-        raise ValueError(f"{run.path} is not finished: auglabel train --resume --out {run.path}.")
+        raise UserError(f"{run.path} is not finished: auglabel train --resume --out {run.path}.")
     if folder.exists():
-        raise ValueError(f"{folder} is there already: name another place.")
+        raise UserError(f"{folder} is there already: name another place.")
     load_weights(run.model_file)  # says so if it is damaged
     augment = AUGMENTATIONS[recipe.augment.name](**recipe.augment.options)
     table = load_table(run.table_file, augment.grid) if run.table_file.is_file() else None
@@ -93,8 +94,8 @@ def share_run(run: Run, folder: Path, words: Sequence[str] = ()) -> Path:
     partial = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
     partial.mkdir(parents=True)
     try:
-        write_whole(partial / "model.safetensors", lambda file: shutil.copyfile(run.model_file, file))
-        write_sealed(partial / "config.json", config)
+        write_atomically(partial / "model.safetensors", lambda file: shutil.copyfile(run.model_file, file))
+        write_checksummed(partial / "config.json", config)
         if table is not None:
             save_table(partial / "labels.json", table, augment.grid)
         write_text(partial / "README.md", card(folder.name, config, augment, table, measured(run)))
@@ -137,7 +138,7 @@ def load_shared(folder: Path) -> Shared:
     config = _config(folder / "config.json")
     name = config["model"]["name"]
     if name not in MODELS:
-        raise ValueError(
+        raise UserError(
             f'{folder}: its network is "{shown(name)}", which is not one of ours ({", ".join(MODELS)}): '
             "build it yourself, and load model.safetensors into it."
         )
@@ -152,7 +153,7 @@ def load_shared(folder: Path) -> Shared:
         augment = entry("augmentation", AUGMENTATIONS, config["augment"]["name"])(**chosen)
     except Exception as error:  # options of any kind
         told = shown(str(error).split("\n")[0], 500)
-        raise ValueError(f"{folder / 'config.json'} does not fit: {told}.") from None
+        raise UserError(f"{folder / 'config.json'} does not fit: {told}.") from None
     require_fitting(outline.state_dict(), weights, str(folder / "model.safetensors"))
     model = MODELS[name](**given, **options)
     model.load_state_dict(weights)
@@ -164,22 +165,22 @@ def load_shared(folder: Path) -> Shared:
 
 
 def _config(path: Path) -> dict[str, Any]:
-    found = read_sealed(path, FORMAT, what="a shared model")
+    found = read_checksummed(path, FORMAT, what="a shared model")
     wanted = {"model": dict, "augment": dict, "id2label": {...: str}, "mean": [float], "std": [float]}
     wanted |= {"input": (None, INPUT), "temperature": (None, float)}
     for key, kind in wanted.items():
-        if wrong := unlike(found.get(key), kind, f'"{key}"'):
-            raise ValueError(f"{path}: {wrong}.")
+        if wrong := mismatch(found.get(key), kind, f'"{key}"'):
+            raise UserError(f"{path}: {wrong}.")
     try:
         Input.from_json(found.get("input"))
     except ValueError as error:
-        raise ValueError(f'{path}: "input" does not fit: {error}') from None
+        raise UserError(f'{path}: "input" does not fit: {error}') from None
     if found.get("temperature") is not None and not found["temperature"] > 0:
-        raise ValueError(f'{path}: "temperature" must be above 0, got {found["temperature"]}.')
+        raise UserError(f'{path}: "temperature" must be above 0, got {found["temperature"]}.')
     for key in ("model", "augment"):
         if not isinstance(found[key].get("name"), str):
-            raise ValueError(f'{path}: "{key}" must have a "name".')
+            raise UserError(f'{path}: "{key}" must have a "name".')
     numbers = {str(number) for number in range(len(found["id2label"]))}
     if found["id2label"].keys() != numbers or len(numbers) < 2:
-        raise ValueError(f'{path}: "id2label" must number at least 2 classes from 0.')
+        raise UserError(f'{path}: "id2label" must number at least 2 classes from 0.')
     return found

@@ -16,7 +16,7 @@ from auglabel.lab.sweep.measurement import Measurement
 from auglabel.lab.train.feed import batches
 from auglabel.lab.train.trainer import Trainer
 from auglabel.measure import calibrate
-from auglabel.modes import evaluating
+from auglabel.util.inference import eval_mode
 
 STEPS = 6  # timed, after as many to warm up
 IMAGES = 100  # calibrated and predicted
@@ -87,7 +87,7 @@ def _train(trainer: Trainer) -> float:
 def _prediction(trainer: Trainer) -> float:
     """Seconds for one image."""
     images = torch.rand(IMAGES, *trainer.parts.train.shape)
-    with evaluating(trainer.measured):
+    with eval_mode(trainer.measured):
         trainer.measured(images)
         start = time.process_time()
         trainer.measured(images)

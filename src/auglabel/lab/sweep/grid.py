@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from rich.console import Console
 
+from auglabel.errors import UserError
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.recipe.recipe import Recipe
 from auglabel.lab.sweep.job import Job, Results
@@ -111,11 +112,11 @@ def settings(flag: str, text: str) -> dict[str, str]:
         option, _, values = (each.strip() for each in part.partition("="))
         option = option.removeprefix("--").replace("-", "_")
         if not option or not values:
-            raise ValueError(
+            raise UserError(
                 f'{flag} takes options with their values, such as "{SUCH_AS[flag]}", got "{part}".'
             )
         if option in found:
-            raise ValueError(f"{flag} has {option} twice: give all its values at once.")
+            raise UserError(f"{flag} has {option} twice: give all its values at once.")
         found[option] = values
     return found
 
@@ -124,7 +125,7 @@ def _values(option: str, text: str) -> list[str]:
     """Split at commas, but for those inside a [list]."""
     values = [value.strip() for value in re.split(r",(?![^\[]*\])", text)]
     if not all(values):
-        raise ValueError(f'--over: one of the values of {option} is empty in "{text}".')
+        raise UserError(f'--over: one of the values of {option} is empty in "{text}".')
     return values
 
 
@@ -134,11 +135,11 @@ def require_once(over: str, search: str, given: Sequence[str]) -> None:
     swept += [(option, "in --search") for option in settings("--search", search)]
     places = [*swept, *((option, f"by --{option}") for option in given)]
     if "seed" in dict(places):
-        raise ValueError("--seed: a sweep has several, which --seeds and --first_seed say.")
+        raise UserError("--seed: a sweep has several, which --seeds and --first_seed say.")
     for number, (one, here) in enumerate(swept):
         for other, there in places[number + 1 :]:
             if one == other or one.endswith(f".{other}") or other.endswith(f".{one}"):
-                raise ValueError(f"{one} is set {here} and {there}: leave one of them out.")
+                raise UserError(f"{one} is set {here} and {there}: leave one of them out.")
 
 
 def require_different(jobs: Sequence[Job]) -> None:
@@ -146,7 +147,7 @@ def require_different(jobs: Sequence[Job]) -> None:
     known: dict[str, str] = {}
     for job in jobs:
         if job.digest in known:
-            raise ValueError(
+            raise UserError(
                 f"--over: {known[job.digest]} and {job.name} are the same recipe: leave one value out."
             )
         known[job.digest] = job.name

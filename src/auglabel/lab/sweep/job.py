@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from auglabel.checks import shown
+from auglabel.errors import UserError
 from auglabel.lab.evaluate.network import LoadedNetwork, network_of_run
 from auglabel.lab.evaluate.options import EvalOptions
 from auglabel.lab.evaluate.request import fit, measure_network
@@ -39,9 +39,10 @@ from auglabel.lab.sweep.result import (
 from auglabel.lab.train.feed import batches, in_turn
 from auglabel.lab.train.train import How, train
 from auglabel.measure import calibrate
-from auglabel.sealed import read_sealed
-from auglabel.tablefile import FORMAT as TABLE
-from auglabel.whole import write_text
+from auglabel.table_file import FORMAT as TABLE
+from auglabel.util.atomic_write import write_text
+from auglabel.util.checks import shown
+from auglabel.util.checksummed_json import read_checksummed
 
 
 @dataclass(frozen=True)
@@ -101,14 +102,14 @@ class Results:
             return None
         result = read_result(self.file(job))
         if len(result["evaluations"]) != len(job.measured):
-            raise ValueError(f"{self.file(job)} is damaged: not all that was measured is there. Remove it.")
+            raise UserError(f"{self.file(job)} is damaged: not all that was measured is there. Remove it.")
         before, now = flat(result["recipe"]), flat(job.plain)
         if "augment.magnitudes" not in before:
             # older results name the default interpolation, newer ones leave it None
             before.pop("augment.interpolation", None)
         if changed := [key for key in before.keys() & now.keys() if before[key] != now[key]]:
             had = ", ".join(f"{key} {before[key]}" for key in sorted(changed))
-            raise ValueError(
+            raise UserError(
                 f"{self.file(job)} is of another version of its recipe, which had {shown(had)}: "
                 "move it elsewhere."
             )
@@ -186,7 +187,7 @@ def _result(job: Job, run: Run) -> dict[str, Any]:
     """What a job and its run say before anything is measured."""
     facts = run.facts()
     learns = job.recipe.labels.name.startswith("autolabel")
-    labels = read_sealed(run.table_file, TABLE, what="a label table")["confidence"] if learns else None
+    labels = read_checksummed(run.table_file, TABLE, what="a label table")["confidence"] if learns else None
     images = facts["data"]["images"]
     return {
         "format": FORMAT,

@@ -12,6 +12,7 @@ from typing import IO, Any
 
 from typing_extensions import Self
 
+from auglabel.errors import UserError
 from auglabel.lab.recipe.seeding import seed_for
 
 GUESSES = 10  # that may have been tried before, until values are drawn evenly
@@ -32,7 +33,7 @@ class Study:
                 backend = optuna.storages.journal.JournalFileBackend(str(journal), lock_obj=lock)
                 storage = optuna.storages.JournalStorage(backend)
             except (ValueError, TypeError, LookupError, AttributeError, AssertionError) as error:
-                raise ValueError(
+                raise UserError(
                     f"{journal} is damaged ({error}): remove it to search anew; results stay."
                 ) from None
             there = name in optuna.get_all_study_names(storage)

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import Any, TypeVar
 
+from auglabel.errors import UserError
+
 RETRIES = 3  # of a task whose worker died
 LET_IN = (
     "its versions of Ray and Python must be those here; if it has tokens, set RAY_AUTH_MODE=token here too"
@@ -94,7 +96,7 @@ def require_answer(address: str, seconds: float = 5.0) -> None:
     """Ray itself would try for minutes."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not host or not port.isdigit():
-        raise ValueError(f"--address must be HOST:PORT of a Ray head node, got {address}.")
+        raise UserError(f"--address must be HOST:PORT of a Ray head node, got {address}.")
     try:
         socket.create_connection((host, int(port)), timeout=seconds).close()
     except OSError as error:

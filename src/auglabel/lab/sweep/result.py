@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from auglabel.calibration import Calibration
-from auglabel.sealed import read_sealed, sealed, unlike
+from auglabel.errors import UserError
+from auglabel.util.checksummed_json import mismatch, read_checksummed, with_checksum
 
 FORMAT = "auglabel result, version 2"
 VERSION_1 = "auglabel result, version 1"
@@ -34,17 +35,17 @@ AGAIN = "Remove it, and it is made again."
 
 def read_result(path: Path) -> dict[str, Any]:
     """The result in a file, in the form of version 2."""
-    found = read_sealed(path, FORMAT, VERSION_1, what="a result", otherwise=AGAIN)
+    found = read_checksummed(path, FORMAT, VERSION_1, what="a result", otherwise=AGAIN)
     old = found["format"] == VERSION_1
     shape = RESULT | {"evaluations": [ROWS | {"words": str}]} if old else NEWER
-    if wrong := unlike(found, shape):
-        raise ValueError(f"{path} is damaged or of another version: {wrong}. {AGAIN}")
+    if wrong := mismatch(found, shape):
+        raise UserError(f"{path} is damaged or of another version: {wrong}. {AGAIN}")
     needed = {*KEPT[:6], *(f"scaled_{name}" for name in KEPT[:6])} if old else {*COLUMNS[3:]}
     for evaluation in found["evaluations"]:
         columns, rows = evaluation["columns"], evaluation["rows"]
         fitting = all(len(row) == len(columns) and _is_row(row) for row in rows)
         if not rows or not needed <= set(columns[3:]) or not fitting:
-            raise ValueError(f"{path} is damaged: a measurement in it lacks rows or columns. {AGAIN}")
+            raise UserError(f"{path} is damaged: a measurement in it lacks rows or columns. {AGAIN}")
     return _converted(found) if old else found
 
 
@@ -89,7 +90,8 @@ def _with_ta(clean: Mapping[str, Any], augmented: Mapping[str, Any] | None) -> d
 def as_text(result: Mapping[str, Any]) -> str:
     """A line per entry: short enough to keep many, and to read."""
     lines = [
-        f" {json.dumps(key)}: {json.dumps(value, allow_nan=False)}" for key, value in sealed(result).items()
+        f" {json.dumps(key)}: {json.dumps(value, allow_nan=False)}"
+        for key, value in with_checksum(result).items()
     ]
     return "{\n" + ",\n".join(lines) + "\n}\n"
 

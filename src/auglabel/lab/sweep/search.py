@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from rich.console import Console
 
+from auglabel.errors import UserError
 from auglabel.lab.recipe.recipe import Recipe, flat
 from auglabel.lab.sweep.grid import Point, Shared, counted, require_different, settings
 from auglabel.lab.sweep.job import Job, Results
@@ -187,7 +188,7 @@ def ranges_in(text: str) -> list[Range]:
     for option, ends in settings("--search", text).items():
         found = re.fullmatch(rf"({NUMBER})\.\.({NUMBER})", ends)
         if found is None or not float(found[1]) < float(found[2]):
-            raise ValueError(f"--search: {option} must have a range such as 0.005..0.5, got {ends}.")
+            raise UserError(f"--search: {option} must have a range such as 0.005..0.5, got {ends}.")
         ranges.append(Range(option, found[1], found[2]))
     return ranges
 
@@ -197,7 +198,7 @@ def _resolved(wanted: Range, below: Mapping[str, Any], above: Mapping[str, Any])
     (key,) = (key for key in below if below[key] != above[key])
     ends = below[key], above[key]
     if not all(isinstance(end, int | float) for end in ends):
-        raise ValueError(f"--search: {key} does not take numbers; --over takes words.")
+        raise UserError(f"--search: {key} does not take numbers; --over takes words.")
     return wanted._replace(key=key, whole=all(isinstance(end, int) for end in ends))
 
 
@@ -206,4 +207,4 @@ def require_room(ranges: Sequence[Range], trials: int) -> None:
     if all(each.whole for each in ranges):
         room = math.prod(int(float(each.high)) - int(float(each.low)) + 1 for each in ranges)
         if trials > room:
-            raise ValueError(f"--trials {trials} is more than the {room} values there are: use --over.")
+            raise UserError(f"--trials {trials} is more than the {room} values there are: use --over.")

@@ -17,8 +17,8 @@ from rich.text import Text
 
 from auglabel.lab.sweep.grid import Point
 from auglabel.lab.sweep.job import Job, Results
-from auglabel.sealed import write_sealed
-from auglabel.whole import write_text
+from auglabel.util.atomic_write import write_text
+from auglabel.util.checksummed_json import write_checksummed
 
 FORMAT = "auglabel sweep, version 1"
 CHOOSES = "validation_nll"
@@ -72,7 +72,9 @@ class Summary:
         choice = self.choice
         points = [_plain(line) for line in self.lines]
         chosen = None if choice is None else choice.point.name
-        write_sealed(path / "summary.json", {"format": FORMAT, **about, "choice": chosen, "points": points})
+        write_checksummed(
+            path / "summary.json", {"format": FORMAT, **about, "choice": chosen, "points": points}
+        )
         write_text(path / "summary.csv", self._csv())
 
     def _csv(self) -> str:

@@ -13,10 +13,11 @@ from typing import Any, Literal, TypeVar
 import torch
 from rich.console import Console
 
-from auglabel.checks import require_whole
+from auglabel.errors import UserError
 from auglabel.lab.machine.bar import bar_of, followed
 from auglabel.lab.machine.workers import cores, each
 from auglabel.lab.sweep.job import Job, Results
+from auglabel.util.checks import require_whole
 
 Engine = Literal["local", "ray"]
 Item = TypeVar("Item")
@@ -35,11 +36,11 @@ class Crew:
 
     def __post_init__(self) -> None:
         if self.engine not in ("local", "ray"):
-            raise ValueError(f"engine must be local or ray, got {self.engine!r}.")
+            raise UserError(f"engine must be local or ray, got {self.engine!r}.")
         if self.workers is not None:
             require_whole("workers", self.workers, 1)
         if self.address is not None and self.engine != "ray":
-            raise ValueError("address goes with --engine ray.")
+            raise UserError("address goes with --engine ray.")
 
     @property
     def strength(self) -> int | None:
@@ -103,11 +104,11 @@ def go_through(
 
 
 def attempt(results: Results, job: Job) -> str | None:
-    """Perform a job on one thread; what went wrong, in a sentence, if something did."""
+    """Perform a job on one thread; what went wrong, if anything; a defect's traceback goes to the log."""
     torch.set_num_threads(1)
     try:
         results.perform(job)
-    except (ValueError, TypeError, OSError, ImportError) as error:
+    except (UserError, OSError, ImportError) as error:
         return str(error)
     except Exception as error:  # a network of the user's own may fail in any way; the others go on
         with results.log(job).open("a", encoding="utf-8") as log:

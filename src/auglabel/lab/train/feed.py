@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from auglabel.data.source import Source
+from auglabel.errors import UserError
 
 Batch = tuple[Tensor, Tensor]  # (B, C, H, W) uint8, (B,) int64
 
@@ -45,9 +46,9 @@ def in_turn(source: Source, batch_size: int, rank: int = 0, world: int = 1) -> l
 def shuffled(count: int, batch_size: int, generator: torch.Generator, world: int = 1) -> list[Tensor]:
     """All rows in random order, in batches over all ranks; a last one of less than two each joins another."""
     if batch_size < world:
-        raise ValueError(f"batch_size {batch_size} leaves some of {world} processes without an image.")
+        raise UserError(f"batch_size {batch_size} leaves some of {world} processes without an image.")
     if count < world:
-        raise ValueError(f"{count} training images leave some of {world} processes without one.")
+        raise UserError(f"{count} training images leave some of {world} processes without one.")
     order = torch.randperm(count, generator=generator)
     return _none_alone(list(order.split(batch_size)), 2 * world)
 

@@ -11,10 +11,11 @@ import torch
 from accelerate.utils import gather_object
 from torch import Tensor
 
-from auglabel.checks import shown
+from auglabel.errors import UserError
 from auglabel.lab.runs.checkpoint import Checkpoint, require_fitting
 from auglabel.lab.train.trainer import State, Trainer
-from auglabel.sealed import unlike
+from auglabel.util.checks import shown
+from auglabel.util.checksummed_json import mismatch
 
 FACTS = {  # of a checkpoint
     **{"epoch": int, "batch": int, "loss": math.inf, "images": int, "best": math.inf},
@@ -51,7 +52,7 @@ def restore(trainer: Trainer, checkpoint: Checkpoint, where: str) -> None:
     ranks = {name: facts.pop(name) for name in list(facts) if name.startswith("rank")}
     _require_facts(facts, ranks, trainer, where)
     if "pool._extra_state" not in tensors:
-        raise ValueError(f"{where}: the last checkpoint is of another version: it names no distances.")
+        raise UserError(f"{where}: the last checkpoint is of another version: it names no distances.")
     processes, scaler = facts.pop("processes"), facts.pop("scaler", None)
     modules = {"model": trainer.plain, "policy": trainer.policy, "pool": trainer.pool}
     modules |= {} if trainer.average is None else {"average": trainer.average}
@@ -79,17 +80,17 @@ def restore(trainer: Trainer, checkpoint: Checkpoint, where: str) -> None:
 def _require_facts(facts: Mapping[str, Any], ranks: Mapping[str, Any], trainer: Trainer, where: str) -> None:
     """The facts that `checkpoint_of` writes, of as many processes as there are, and possible ones."""
     strange = sorted(facts.keys() - {name.rstrip("?") for name in FACTS})
-    wrong = unlike(facts, FACTS) or (f"it has {shown(strange[0])}" if strange else "")
+    wrong = mismatch(facts, FACTS) or (f"it has {shown(strange[0])}" if strange else "")
     if not wrong and facts["processes"] != trainer.world and facts["batch"]:
-        raise ValueError(
+        raise UserError(
             f"{where}: the last checkpoint was saved inside an epoch by {facts['processes']} processes, and "
             f"only as many can go on from it, but there are {trainer.world}."
         )
     wrong = wrong or _impossible(facts, trainer)
     if not wrong and facts["processes"] == trainer.world > 1:
-        wrong = unlike(ranks, {f"rank{trainer.rank}": RANK})
+        wrong = mismatch(ranks, {f"rank{trainer.rank}": RANK})
     if wrong:
-        raise ValueError(f"{where}: the last checkpoint is of another version: {wrong}.")
+        raise UserError(f"{where}: the last checkpoint is of another version: {wrong}.")
 
 
 def _impossible(facts: Mapping[str, Any], trainer: Trainer) -> str:

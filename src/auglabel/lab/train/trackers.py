@@ -8,9 +8,10 @@ from typing import Any
 
 from accelerate import tracking
 
-from auglabel.checks import entry
+from auglabel.errors import UserError
 from auglabel.lab.recipe.recipe import Recipe, flat
 from auglabel.lab.runs.run import Run
+from auglabel.util.checks import entry
 
 TRACKERS: dict[str, Any] = {
     "tensorboard": tracking.TensorBoardTracker,
@@ -49,7 +50,7 @@ def require_trackers(names: Sequence[str]) -> None:
     for name in names:
         entry("tracker", TRACKERS, name)
         if name in INSTALLED and not INSTALLED[name]():
-            raise ValueError(f"--tracker {name} needs {name}, which is not installed: pip install {name}.")
+            raise UserError(f"--tracker {name} needs {name}, which is not installed: pip install {name}.")
 
 
 def _tracker(name: str, run: Run) -> Any:

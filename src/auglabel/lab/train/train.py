@@ -16,7 +16,6 @@ from typing import Any, Literal
 import torch
 import torch.distributed as dist
 
-from auglabel.checks import require_number, require_whole, shown
 from auglabel.data.source import DataSet
 from auglabel.data.split import Parts
 from auglabel.lab.machine.memory import keep_memory
@@ -29,7 +28,8 @@ from auglabel.lab.train.progress import Progress
 from auglabel.lab.train.saving import checkpoint_of, restore
 from auglabel.lab.train.trackers import require_trackers, trackers_for
 from auglabel.lab.train.trainer import LOOK, Diverged, Trainer
-from auglabel.tablefile import save_table
+from auglabel.table_file import save_table
+from auglabel.util.checks import require_number, require_whole, shown
 
 TOGETHER = 1.0  # seconds: a terminal and the launcher may both send a signal that was given once
 

@@ -22,10 +22,10 @@ from accelerate.utils import DistributedDataParallelKwargs
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from auglabel import cpu
 from auglabel.augment.clean import Clean, crop_and_flip
 from auglabel.data.source import DataSet
 from auglabel.data.split import Parts
+from auglabel.errors import UserError
 from auglabel.lab.recipe.build import highest_rate, model_for, optimizer_for
 from auglabel.lab.recipe.catalogue import AUGMENTATIONS, LOSSES, labels_for
 from auglabel.lab.recipe.recipe import Recipe
@@ -35,6 +35,7 @@ from auglabel.lab.train import feed
 from auglabel.labels import TablePolicy
 from auglabel.measure import calibrate, measure, turns_to_see_all
 from auglabel.pooling import Pool
+from auglabel.util import cpu
 from auglabel.view import View
 
 LOOK = 10  # steps between looks at the losses: each look makes an accelerator wait
@@ -42,7 +43,7 @@ LOWER = "Try a lower --optimizer.learning_rate or --optimizer.clip 1."
 PRECISION = {"float32": "no", "bf16": "bf16", "fp16": "fp16"}
 
 
-class Diverged(ValueError):
+class Diverged(UserError):
     """The loss is no longer a number."""
 
 
@@ -71,7 +72,7 @@ class Trainer:
         self, recipe: Recipe, data: DataSet, parts: Parts, *, device: str = "auto", workers: int = 0
     ):
         if len(parts.train) < 2:
-            raise ValueError(f"training needs at least 2 images, but the split leaves {len(parts.train)}.")
+            raise UserError(f"training needs at least 2 images, but the split leaves {len(parts.train)}.")
         self.recipe, self.parts, self.workers = recipe, parts, workers
         self.seed = recipe.training.seed
         self.accelerator = accelerator_for(recipe, device)
@@ -84,7 +85,7 @@ class Trainer:
             recipe.labels.name, len(data.classes), self.augment.grid, **recipe.labels.options
         ).to(self.device)
         if self.policy.adaptive and len(parts.validation) == 0:
-            raise ValueError(
+            raise UserError(
                 f"{recipe.labels.name} learns from validation images, but --split.validation is 0."
             )
         self.pool = Pool(self.augment.grid, recipe.calibrate.memory)

@@ -1,7 +1,7 @@
 import pytest
 from torch import nn
 
-from auglabel.modes import evaluating
+from auglabel.util.inference import eval_mode
 
 
 def test_every_submodule_gets_its_own_mode_back_even_after_an_error():
@@ -9,7 +9,7 @@ def test_every_submodule_gets_its_own_mode_back_even_after_an_error():
     model[1].eval()
 
     def fail():
-        with evaluating(model):
+        with eval_mode(model):
             assert not any(module.training for module in model.modules())
             raise KeyError
 

@@ -8,6 +8,7 @@ from auglabel.augment.base import Augmentation
 from auglabel.augment.clean import Clean
 from auglabel.augment.mixing import CutMix, Mixup
 from auglabel.augment.randaug import RandAug
+from auglabel.augment_and_label import AugmentAndLabel
 from auglabel.autolabel import AutoLabel
 from auglabel.calibration import Calibration
 from auglabel.distance import Distance, DistanceGrid
@@ -15,15 +16,14 @@ from auglabel.labels import CCAT, FixedTable, LabelPolicy, LabelSmoothing, Mixup
 from auglabel.measure import calibrate, every_bucket, measure
 from auglabel.pooling import Pool
 from auglabel.scaling import TemperatureScaling, VectorScaling
-from auglabel.tablefile import load_table, save_table
-from auglabel.together import AugLabel
+from auglabel.table_file import load_table, save_table
 from auglabel.view import View
 
 __all__ = [
     "CCAT",
     "Adversarial",
-    "AugLabel",
     "AugMix",
+    "AugmentAndLabel",
     "Augmentation",
     "AutoLabel",
     "Calibration",

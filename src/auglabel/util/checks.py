@@ -14,6 +14,8 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
+from auglabel.errors import UserError, UserTypeError
+
 Entry = TypeVar("Entry")
 
 
@@ -52,14 +54,14 @@ def shown(words: object, longest: int = 200) -> str:
 
 def require_tensor(what: str, value: object) -> None:
     if not isinstance(value, Tensor):
-        raise TypeError(f"{what} must be a tensor, got {kind_of(value)}.")
+        raise UserTypeError(f"{what} must be a tensor, got {kind_of(value)}.")
 
 
 def require_integers(what: str, value: Tensor) -> None:
     """A one-dimensional tensor of whole numbers."""
     require_tensor(what, value)
     if value.dim() != 1 or value.dtype != torch.int64:
-        raise TypeError(f"{what} must be an int64 tensor of shape (B,), got {kind_of(value)}.")
+        raise UserTypeError(f"{what} must be an int64 tensor of shape (B,), got {kind_of(value)}.")
 
 
 def require_range(what: str, value: Tensor, count: int, each: str) -> None:
@@ -70,19 +72,19 @@ def require_range(what: str, value: Tensor, count: int, each: str) -> None:
     low, high = (int(edge) for edge in value.aminmax())
     if low < 0 or high >= count:
         wrong = low if low < 0 else high
-        raise ValueError(f"{what} must be in 0..{count - 1} for {count} {each}, got {wrong}.")
+        raise UserError(f"{what} must be in 0..{count - 1} for {count} {each}, got {wrong}.")
 
 
 def require_unit(what: str, value: Tensor, high: float = 1.0) -> None:
     """A one-dimensional tensor of floating point numbers in [0, high]."""
     require_tensor(what, value)
     if value.dim() != 1 or not value.is_floating_point():
-        raise TypeError(f"{what} must be a floating point tensor of shape (B,), got {kind_of(value)}.")
+        raise UserTypeError(f"{what} must be a floating point tensor of shape (B,), got {kind_of(value)}.")
     if readable(value):
         least, most = (float(edge) for edge in value.aminmax())  # both nan if one is
         if not (least >= 0 and most <= high):
             wrong = least if not least >= 0 else most
-            raise ValueError(f"{what} must be in [0, {high:g}], got {wrong:.9g}.")
+            raise UserError(f"{what} must be in [0, {high:g}], got {wrong:.9g}.")
 
 
 def require_same_length(what: str, **parts: Tensor) -> None:
@@ -90,33 +92,33 @@ def require_same_length(what: str, **parts: Tensor) -> None:
     for name, part in parts.items():
         require_tensor(f"{what}'s {name}", part)
         if part.dim() == 0:
-            raise ValueError(f"{what}'s {name} must have one entry per image, got a single number.")
+            raise UserError(f"{what}'s {name} must have one entry per image, got a single number.")
         lengths[name] = len(part)
     if len(set(lengths.values())) > 1:
         told = ", ".join(f"{name} {length}" for name, length in lengths.items())
-        raise ValueError(f"{what} takes parts of equal length, but their lengths are: {told}.")
+        raise UserError(f"{what} takes parts of equal length, but their lengths are: {told}.")
 
 
 def require_images(what: str, images: Tensor) -> Tensor:
     """(B, C, H, W), uint8 or floating point in [0, 1]; float error beyond that range is cut off."""
     require_tensor(what, images)
     if images.dim() != 4:
-        raise ValueError(f"{what} must have shape (B, C, H, W), got {kind_of(images)}.")
+        raise UserError(f"{what} must have shape (B, C, H, W), got {kind_of(images)}.")
     if images.dtype == torch.uint8:
         return images
     if not images.is_floating_point():
-        raise TypeError(f"{what} must be uint8 or floating point, got {kind_of(images)}.")
+        raise UserTypeError(f"{what} must be uint8 or floating point, got {kind_of(images)}.")
     if images.numel() == 0:
         return images
     low, high = (float(edge) for edge in images.detach().aminmax())
     if math.isnan(low) or math.isnan(high):
-        raise ValueError(f"{what} must be in [0, 1], but some values are nan.")
+        raise UserError(f"{what} must be in [0, 1], but some values are nan.")
     if low >= 0 and high <= 1:
         return images
     slack = max(1e-3, 4 * torch.finfo(images.dtype).eps)
     if low >= -slack and high <= 1 + slack:
         return images.clamp(0, 1)
-    raise ValueError(
+    raise UserError(
         f"{what} must be in [0, 1], got values from {low:.9g} to {high:.9g}. {_way_in(low, high)}"
     )
 
@@ -138,19 +140,19 @@ def _way_in(low: float, high: float) -> str:
 def require_number(what: str, value: float, low: float, high: float = math.inf) -> None:
     """A finite number in [low, high]."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise TypeError(f"{what} must be a number, got {kind_of(value)}.")
+        raise UserTypeError(f"{what} must be a number, got {kind_of(value)}.")
     if not (math.isfinite(value) and low <= value <= high):
         wanted = f"a finite number of at least {low}" if high == math.inf else f"in [{low}, {high}]"
-        raise ValueError(f"{what} must be {wanted}, got {value}.")
+        raise UserError(f"{what} must be {wanted}, got {value}.")
 
 
 def require_whole(what: str, value: int, low: int, high: float = math.inf) -> None:
     """A whole number in low .. high."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        raise TypeError(f"{what} must be a whole number, got {kind_of(value)}.")
+        raise UserTypeError(f"{what} must be a whole number, got {kind_of(value)}.")
     if not low <= value <= high:
         wanted = f"at least {low}" if high == math.inf else f"in {low}..{high}"
-        raise ValueError(f"{what} must be {wanted}, got {value}.")
+        raise UserError(f"{what} must be {wanted}, got {value}.")
 
 
 def entry(what: str, menu: Mapping[str, Entry], name: str) -> Entry:
@@ -158,5 +160,5 @@ def entry(what: str, menu: Mapping[str, Entry], name: str) -> Entry:
     if name not in menu:
         near = difflib.get_close_matches(name, menu, n=1)
         hint = f' Did you mean "{near[0]}"?' if near else ""
-        raise ValueError(f'there is no {what} "{shown(name)}". There are: {", ".join(menu)}.{hint}')
+        raise UserError(f'there is no {what} "{shown(name)}". There are: {", ".join(menu)}.{hint}')
     return menu[name]

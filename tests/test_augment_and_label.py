@@ -7,7 +7,7 @@ from torch import nn
 
 from auglabel import (
     Adversarial,
-    AugLabel,
+    AugmentAndLabel,
     AugMix,
     AutoLabel,
     FixedTable,
@@ -28,7 +28,7 @@ def loader():
 
 
 def learned(**options):
-    return AugLabel(AugMix(), num_classes=10, alpha=0.5, **options)
+    return AugmentAndLabel(AugMix(), num_classes=10, alpha=0.5, **options)
 
 
 def plain(model, loader, epochs, generators, visits=2):
@@ -74,7 +74,7 @@ def test_the_papers_rule_measures_every_image_in_every_bucket(linear_model, load
 
 
 def test_more_visits_than_buckets_are_all(linear_model, loader):
-    together = AugLabel(Mixup(), num_classes=10, alpha=0.1, visits=100)
+    together = AugmentAndLabel(Mixup(), num_classes=10, alpha=0.1, visits=100)
     assert (together.update(linear_model, loader).count == 1000).all()
 
 
@@ -115,7 +115,7 @@ def test_state_moves_with_the_module_and_sums_stay_where_they_are():
 
 @pytest.mark.parametrize("policy", [OneHot(10), LabelSmoothing(10, rho=0.1), FixedTable(10, [0.9] * 15)])
 def test_labels_that_do_not_learn_make_the_update_do_nothing(policy, linear_model, loader):
-    together = AugLabel(AugMix(), policy=policy)
+    together = AugmentAndLabel(AugMix(), policy=policy)
     _, targets = together(*loader[0])
     torch.testing.assert_close(targets.sum(dim=1), torch.ones(150))
     assert together.update(linear_model, loader) is None
@@ -125,7 +125,7 @@ def test_labels_that_do_not_learn_make_the_update_do_nothing(policy, linear_mode
 def test_another_policy_that_learns_may_come_with_its_own_start(linear_model, loader):
     policy = AutoLabel(10, 15, alpha=0.5)
     policy.table.fill_(0.7)
-    together = AugLabel(AugMix(), policy=policy)
+    together = AugmentAndLabel(AugMix(), policy=policy)
     together.update(linear_model, loader)
     assert together.table is policy.table
     assert not torch.equal(policy.table, torch.full((15,), 0.7))
@@ -133,21 +133,21 @@ def test_another_policy_that_learns_may_come_with_its_own_start(linear_model, lo
 
 def test_attacks_get_the_model(loader):
     model = nn.Sequential(nn.Flatten(), nn.Linear(784, 10))
-    together = AugLabel(Adversarial(epsilon_max=0.1, steps=2), num_classes=10, alpha=0.1)
+    together = AugmentAndLabel(Adversarial(epsilon_max=0.1, steps=2), num_classes=10, alpha=0.1)
     images, _ = together(*loader[0], model)
     assert 0 < (images - loader[0][0]).abs().max() <= 0.1001
 
 
 def test_one_hot_labels_have_no_table():
     with pytest.raises(TypeError, match="OneHot has no table"):
-        AugLabel(AugMix(), policy=OneHot(10)).table  # noqa: B018
+        AugmentAndLabel(AugMix(), policy=OneHot(10)).table  # noqa: B018
 
 
 @pytest.mark.parametrize(
     ("arguments", "options", "sentence"),
     [
-        (("augmix", 10, 0.1), {}, "AugLabel takes an Augmentation, such as AugMix"),
-        ((AugMix(), 10), {}, "AugLabel takes num_classes and alpha, or a policy"),
+        (("augmix", 10, 0.1), {}, "AugmentAndLabel takes an Augmentation, such as AugMix"),
+        ((AugMix(), 10), {}, "AugmentAndLabel takes num_classes and alpha, or a policy"),
         ((AugMix(), 10), {"policy": OneHot(10)}, "got both"),
         ((AugMix(),), {"policy": "one_hot"}, "policy must be a LabelPolicy"),
         ((RandAug(),), {"policy": FixedTable(10, [1.0])}, "a table of 1 buckets, but RandAug has 82"),
@@ -157,7 +157,7 @@ def test_one_hot_labels_have_no_table():
 )
 def test_mistakes_get_a_sentence(arguments, options, sentence):
     with pytest.raises((TypeError, ValueError), match=sentence):
-        AugLabel(*arguments, **options)
+        AugmentAndLabel(*arguments, **options)
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_mistakes_get_a_sentence(arguments, options, sentence):
     ids=["levels", "order"],
 )
 def test_the_state_of_another_grid_of_equal_size_is_refused_and_changes_nothing(saved, loading):
-    one, other = AugLabel(saved, 10, 0.1), AugLabel(loading, 10, 0.1)
+    one, other = AugmentAndLabel(saved, 10, 0.1), AugmentAndLabel(loading, 10, 0.1)
     one.table.fill_(0.5)
     state = one.state_dict()
     with pytest.raises(ValueError, match="saved for other distances"):
@@ -177,6 +177,6 @@ def test_the_state_of_another_grid_of_equal_size_is_refused_and_changes_nothing(
     with pytest.raises(ValueError, match="saved for other distances"):
         other.pool.load_state_dict(one.pool.state_dict())
     assert (other.table == 1).all()
-    again = AugLabel(saved, 10, 0.1)
+    again = AugmentAndLabel(saved, 10, 0.1)
     again.load_state_dict(state)
     assert (again.table == 0.5).all()

@@ -12,7 +12,7 @@ from typing import Any
 
 
 @functools.cache
-def packaged(folder: str) -> Path:
+def resource_folder(folder: str) -> Path:
     """A folder of the package; if that is imported from a zip, a copy that lives as long as this process."""
     inside = resources.files("auglabel").joinpath(folder)
     if isinstance(inside, Path):

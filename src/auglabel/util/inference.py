@@ -14,7 +14,7 @@ def unwrapped(model: nn.Module) -> nn.Module:
     return model.module if isinstance(model, DistributedDataParallel) else model
 
 
-def pixels(images: Tensor, model: nn.Module) -> Tensor:
+def model_input(images: Tensor, model: nn.Module) -> Tensor:
     """What `model` is called with: images in bytes as floats in [0, 1], in its dtype; the rest as it is.
 
     A model whose attribute `takes_bytes` is true gets bytes.
@@ -27,7 +27,7 @@ def pixels(images: Tensor, model: nn.Module) -> Tensor:
 
 
 @contextmanager
-def evaluating(model: nn.Module) -> Iterator[None]:
+def eval_mode(model: nn.Module) -> Iterator[None]:
     """Evaluation mode for a while; then every submodule gets back the mode it had."""
     # frozen TorchScript has no mode
     training = [module for module in model.modules() if getattr(module, "training", False)]

@@ -8,9 +8,10 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from auglabel.checks import kind_of, require_unit, shown
 from auglabel.distance import DistanceGrid
-from auglabel.sealed import read_sealed, write_sealed
+from auglabel.errors import UserError
+from auglabel.util.checks import kind_of, require_unit, shown
+from auglabel.util.checksummed_json import read_checksummed, write_checksummed
 
 FORMAT = "auglabel table, version 1"
 AUDIT = "auglabel audit, version 1"  # a table and what it was read off
@@ -21,26 +22,28 @@ def save_table(path: str | os.PathLike[str], table: Tensor, grid: DistanceGrid) 
     values = table.detach().cpu().double()
     require_unit("table", values)
     if len(values) != len(grid):
-        raise ValueError(f"the grid has {len(grid)} buckets, but the table has {len(values)}.")
+        raise UserError(f"the grid has {len(grid)} buckets, but the table has {len(values)}.")
     parts = zip(grid.kinds, values.split(list(grid.levels)), strict=True)
-    write_sealed(Path(path), {"format": FORMAT, "confidence": {kind: part.tolist() for kind, part in parts}})
+    write_checksummed(
+        Path(path), {"format": FORMAT, "confidence": {kind: part.tolist() for kind, part in parts}}
+    )
 
 
 def load_table(path: str | os.PathLike[str], grid: DistanceGrid) -> Tensor:
     """The confidences (num_buckets,) of a table or an audit, once they are known to fit `grid`."""
-    rows = read_sealed(Path(path), FORMAT, AUDIT, what="a label table").get("confidence")
+    rows = read_checksummed(Path(path), FORMAT, AUDIT, what="a label table").get("confidence")
     if not isinstance(rows, dict) or not all(isinstance(row, list) for row in rows.values()):
-        raise ValueError(f'{path}: "confidence" must hold a list of numbers per kind, got {kind_of(rows)}.')
+        raise UserError(f'{path}: "confidence" must hold a list of numbers per kind, got {kind_of(rows)}.')
     has, wants = (
         {kind: len(row) for kind, row in rows.items()},
         dict(zip(grid.kinds, grid.levels, strict=True)),
     )
     if has != wants:
-        raise ValueError(
+        raise UserError(
             f"{path} is a table for other distances: it has {shown(has)}, but the grid has {shown(wants)}."
         )
     values = [value for kind in grid.kinds for value in rows[kind]]
     wrong = [value for value in values if type(value) not in (int, float) or not 0 <= value <= 1]
     if wrong:
-        raise ValueError(f"{path}: every confidence must be a number in [0, 1], got {kind_of(wrong[0])}.")
+        raise UserError(f"{path}: every confidence must be a number in [0, 1], got {kind_of(wrong[0])}.")
     return torch.tensor(values, dtype=torch.float32)

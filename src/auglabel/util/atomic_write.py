@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 
-def write_whole(path: Path, write: Callable[[Path], object]) -> None:
+def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     """Let `write` fill a file beside `path`, then put it in place at once, on the disk."""
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
@@ -22,11 +22,11 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    write_whole(path, lambda partial: partial.write_text(text, encoding="utf-8"))
+    write_atomically(path, lambda partial: partial.write_text(text, encoding="utf-8"))
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    write_whole(path, lambda partial: partial.write_bytes(content))
+    write_atomically(path, lambda partial: partial.write_bytes(content))
 
 
 def _umask() -> int:

@@ -11,13 +11,14 @@ from torch import Generator, Tensor, nn
 from auglabel.augment.base import Augmentation
 from auglabel.autolabel import AutoLabel
 from auglabel.calibration import Calibration
-from auglabel.checks import kind_of, require_whole
+from auglabel.errors import UserError, UserTypeError
 from auglabel.labels import LabelPolicy, TablePolicy
 from auglabel.measure import Batches, calibrate
 from auglabel.pooling import Pool
+from auglabel.util.checks import kind_of, require_whole
 
 
-class AugLabel(nn.Module):
+class AugmentAndLabel(nn.Module):
     """Moves a batch and gives the soft targets of what came out; learns after each epoch.
 
     With `rule="pooled"` each validation image visits `visits` buckets an epoch, and a `Pool` makes the most
@@ -43,9 +44,11 @@ class AugLabel(nn.Module):
     ) -> None:
         super().__init__()
         if not isinstance(augment, Augmentation):
-            raise TypeError(f"AugLabel takes an Augmentation, such as AugMix(), got {kind_of(augment)}.")
+            raise UserTypeError(
+                f"AugmentAndLabel takes an Augmentation, such as AugMix(), got {kind_of(augment)}."
+            )
         if rule not in ("pooled", "exact"):
-            raise ValueError(f'rule must be "pooled" or "exact", got {kind_of(rule)}.')
+            raise UserError(f'rule must be "pooled" or "exact", got {kind_of(rule)}.')
         require_whole("visits", visits, 1)
         require_whole("bins", bins, 1)
         self.augment = augment
@@ -99,7 +102,7 @@ class AugLabel(nn.Module):
     def table(self) -> Tensor:
         """The label confidence per bucket, where the policy has one."""
         if not isinstance(self.policy, TablePolicy):
-            raise TypeError(f"{type(self.policy).__name__} has no table: it is not learned per bucket.")
+            raise UserTypeError(f"{type(self.policy).__name__} has no table: it is not learned per bucket.")
         return self.policy.table
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
@@ -113,7 +116,7 @@ class AugLabel(nn.Module):
 
 def _policy(augment: Augmentation, num_classes: int | None, alpha: float | None) -> AutoLabel:
     if num_classes is None or alpha is None:
-        raise TypeError("AugLabel takes num_classes and alpha, or a policy instead of both.")
+        raise UserTypeError("AugmentAndLabel takes num_classes and alpha, or a policy instead of both.")
     return AutoLabel(num_classes, len(augment.grid), alpha)
 
 
@@ -121,11 +124,13 @@ def _require_policy(
     augment: Augmentation, num_classes: int | None, alpha: float | None, policy: LabelPolicy
 ) -> None:
     if num_classes is not None or alpha is not None:
-        raise TypeError("AugLabel takes num_classes and alpha, or a policy instead of both, got both.")
+        raise UserTypeError(
+            "AugmentAndLabel takes num_classes and alpha, or a policy instead of both, got both."
+        )
     if not isinstance(policy, LabelPolicy):
-        raise TypeError(f"policy must be a LabelPolicy, such as OneHot(10), got {kind_of(policy)}.")
+        raise UserTypeError(f"policy must be a LabelPolicy, such as OneHot(10), got {kind_of(policy)}.")
     if isinstance(policy, TablePolicy) and len(policy.table) != len(augment.grid):
-        raise ValueError(
+        raise UserError(
             f"the policy has a table of {len(policy.table)} buckets, but {type(augment).__name__} has "
             f"{len(augment.grid)}: build it with len(augment.grid)."
         )

@@ -266,7 +266,7 @@ def test_another_split_or_recipe_than_the_run_was_trained_with_is_refused(run, c
         (["--on", "clean,foolbox:fgms"], 'Did you mean "fgsm"?'),
         (["--on", "nowhere:f"], 'no module "nowhere"'),
         (["--steps", "0", "--on", "pgd"], "--steps must be at least 1, got 0"),
-        (["--epsilon", "-1", "--on", "pgd"], "--epsilon must be in [0, 1], but -1"),
+        (["--epsilon", "-1", "--on", "pgd"], "--epsilon must be in [0, 1], got -1"),
         (["--images", "0"], "--images must be at least 1"),
         (["--resamples", "-1"], "--resamples must be at least 0"),
         (["--checkpoint", "first"], "--checkpoint"),

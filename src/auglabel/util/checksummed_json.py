@@ -13,14 +13,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from auglabel.checks import kind_of, shown
-from auglabel.whole import write_text
+from auglabel.errors import UserError
+from auglabel.util.atomic_write import write_text
+from auglabel.util.checks import kind_of, shown
 
 LARGEST = 16 * 2**20  # bytes; no file of ours comes near
 LARGEST_WHOLE = 2**53  # beyond it whole numbers are no longer exact in every language
 
 
-class OtherFormat(ValueError):
+class OtherFormat(UserError):
     """A file is sound, but of another kind or version; `ours` says that it is of auglabel."""
 
     def __init__(self, sentence: str, ours: bool) -> None:
@@ -28,23 +29,23 @@ class OtherFormat(ValueError):
         self.ours = ours
 
 
-def write_sealed(path: Path, value: Mapping[str, Any]) -> None:
+def write_checksummed(path: Path, value: Mapping[str, Any]) -> None:
     """Write it with its checksum, whole or not at all."""
-    write_text(path, json.dumps(sealed(value), indent=1) + "\n")
+    write_text(path, json.dumps(with_checksum(value), indent=1) + "\n")
 
 
-def sealed(value: Mapping[str, Any]) -> dict[str, Any]:
+def with_checksum(value: Mapping[str, Any]) -> dict[str, Any]:
     """With its checksum."""
     plain = {key: each for key, each in value.items() if key != "checksum"}
     return {**plain, "checksum": _checksum(plain)}
 
 
-def read_sealed(
+def read_checksummed(
     path: Path, *formats: str, what: str, otherwise: str = "", shape: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """What `write_sealed` wrote, without the checksum, once that is right and the format is one of these.
+    """Read such a file and verify its checksum and format, one of `formats`; returns it without the checksum.
 
-    `what` names such a file, and `otherwise` the way out, where there is one; `shape` is what `unlike` says.
+    Errors call the file `what` and end with `otherwise`, the way out; `mismatch` explains `shape`.
     """
     found = _read(path, what, otherwise)
     if found.get("format") not in formats:
@@ -56,16 +57,16 @@ def read_sealed(
         )
     checksum = found.pop("checksum", None)
     if checksum is not None and checksum != _checksum(found):
-        raise ValueError(
+        raise UserError(
             f"{path} is damaged: its checksum does not fit its content; remove that if you changed the file "
             f"yourself.{otherwise and f' {otherwise}'}"
         )
-    if shape is not None and (wrong := unlike(found, shape)):
-        raise ValueError(f"{path} is damaged or of another version: {wrong}.{otherwise and f' {otherwise}'}")
+    if shape is not None and (wrong := mismatch(found, shape)):
+        raise UserError(f"{path} is damaged or of another version: {wrong}.{otherwise and f' {otherwise}'}")
     return found
 
 
-def unlike(value: Any, shape: Any, at: str = "") -> str:
+def mismatch(value: Any, shape: Any, at: str = "") -> str:
     """Where and how a value of JSON differs from a shape, as a clause; "" if it does not.
 
     A shape is a type (a float is finite, a whole number will do); None; `math.inf` for any number; a list
@@ -75,25 +76,25 @@ def unlike(value: Any, shape: Any, at: str = "") -> str:
     if _is(value, shape):
         return ""
     if isinstance(shape, tuple):
-        wrongs = [unlike(value, each, at) for each in shape]
+        wrongs = [mismatch(value, each, at) for each in shape]
         return "" if "" in wrongs else wrongs[-1]
     if isinstance(shape, dict) and isinstance(value, dict):
-        return next(filter(None, _unlike_keys(value, shape, at)), "")
+        return next(filter(None, _key_mismatches(value, shape, at)), "")
     if isinstance(shape, list) and isinstance(value, list):
         each = shape[0]  # a number that fits, of which there are many, needs no place in words
-        wrong = (unlike(v, each, f"{at}.{n}") for n, v in enumerate(value) if not _is(v, each))
+        wrong = (mismatch(v, each, f"{at}.{n}") for n, v in enumerate(value) if not _is(v, each))
         return next(filter(None, wrong), "")
     return f"{shown(at.lstrip('.'))} must be {_named(shape)}, got {kind_of(value)}"
 
 
-def _unlike_keys(value: dict[str, Any], shape: Mapping[Any, Any], at: str) -> Iterator[str]:
+def _key_mismatches(value: dict[str, Any], shape: Mapping[Any, Any], at: str) -> Iterator[str]:
     for key, inner in shape.items():
         name = key.removesuffix("?") if key is not ... else key
         if key is ...:
             known = {str(each).removesuffix("?") for each in shape}
-            yield from (unlike(each, inner, f"{at}.{k}") for k, each in value.items() if k not in known)
+            yield from (mismatch(each, inner, f"{at}.{k}") for k, each in value.items() if k not in known)
         elif name in value:
-            yield unlike(value[name], inner, f"{at}.{name}")
+            yield mismatch(value[name], inner, f"{at}.{name}")
         elif key == name:
             yield f"it does not say {shown(f'{at}.{name}'.lstrip('.'))}"
 
@@ -130,16 +131,16 @@ def _read(path: Path, what: str, otherwise: str) -> dict[str, Any]:
     except FileNotFoundError:
         raise FileNotFoundError(f"there is no {path}.") from None
     if len(content) > LARGEST:
-        raise ValueError(f"{path} is not {what}: it has more than {LARGEST:,} bytes, which none of ours has.")
+        raise UserError(f"{path} is not {what}: it has more than {LARGEST:,} bytes, which none of ours has.")
     try:
         found = json.loads(content.decode("utf-8"))
     except (ValueError, RecursionError) as error:
-        raise ValueError(
+        raise UserError(
             f"{path} is damaged, or not {what}: it is not JSON ({shown(error)})."
             f"{otherwise and f' {otherwise}'}"
         ) from None
     if not isinstance(found, dict):
-        raise ValueError(f"{path} is not {what}: got {kind_of(found)}.{otherwise and f' {otherwise}'}")
+        raise UserError(f"{path} is not {what}: got {kind_of(found)}.{otherwise and f' {otherwise}'}")
     return found
 
 
@@ -148,22 +149,22 @@ def _checksum(value: Mapping[str, Any]) -> str:
     return hashlib.blake2b(words.encode(), digest_size=16).hexdigest()
 
 
-def sealed_line(value: Mapping[str, Any]) -> str:
+def checksummed_line(value: Mapping[str, Any]) -> str:
     """One line of JSON that ends in its checksum."""
     return json.dumps({**value, "crc32": _crc(value)})
 
 
-def opened_line(line: str | bytes) -> dict[str, Any]:
-    """What `sealed_line` took; the end of a sentence if it is damaged."""
+def parse_line(line: str | bytes) -> dict[str, Any]:
+    """What `checksummed_line` took; the end of a sentence if it is damaged."""
     try:
         found = json.loads(line)
     except (ValueError, RecursionError):
-        raise ValueError("it is not JSON.") from None
+        raise UserError("it is not JSON.") from None
     if not isinstance(found, dict):
-        raise ValueError(f"an object was expected, got {kind_of(found)}.")
+        raise UserError(f"an object was expected, got {kind_of(found)}.")
     crc = found.pop("crc32", None)
     if crc is not None and crc != _crc(found):
-        raise ValueError("its checksum does not fit its content.")
+        raise UserError("its checksum does not fit its content.")
     return found
 
 

@@ -1,0 +1,1 @@
+"""Small helpers that are not about labels: checks of arguments, files, devices, calling a model."""
