@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from auglabel.lab.paper.assemble import page_of, write_verdicts
+from auglabel.lab.paper.assemble import page_of
 from auglabel.lab.paper.choices import choices
 from auglabel.lab.paper.rows_cpu import CPU
 from auglabel.lab.paper.study import NAMES, Study
+from auglabel.lab.paper.verdict_page import write_verdicts
 from auglabel.lab.sweep.job import Results, read_result
 
 ROOT = Path(__file__).parents[1]

@@ -61,8 +61,8 @@ class Reproduce:
 
 def reproduce(name: str, how: Reproduce, crew: Crew, console: Console, words: Sequence[str] = ()) -> int:
     """Run what is not there yet, then write the table or figure, or all of them; the exit code."""
-    names = list(NAMES) if name == "all" else [_known(name)]
     study = how.study(words)
+    names = study.names() if name == "all" else [_known(name)]
     rows = study.rows(names)
     failed: list[str] = []
     if not how.assemble:

@@ -67,6 +67,10 @@ class Study:
     def choosing(self) -> Choosing:
         return CHOOSING_FAST if self.scale == "fast" else CHOOSING
 
+    def names(self) -> list[str]:
+        """Every table and figure that this scale has."""
+        return [name for name in NAMES if name in ("table1", "figure4") or rows_of(name, self.scale)]
+
     def stages(self, names: Sequence[str]) -> list[list[Row]]:
         """The rows of these tables and figures in the order in which they are run, each row once."""
         groups = STAGES if self.scale == "fast" else (tuple(names),)
@@ -180,8 +184,8 @@ def _read(name: str, words: tuple[str, ...]) -> Recipe:
 
 def _value(result: dict[str, Any] | None, on: str, metric: str) -> float:
     """On validation images, clean or augmented, after the last epoch; infinite for a run without one."""
-    value = math.inf if result is None else float(result[on][metric])
-    return math.inf if math.isnan(value) else value
+    value = None if result is None or result[on] is None else result[on][metric]
+    return math.inf if value is None or math.isnan(value) else float(value)
 
 
 def _pooled(recipe: Recipe) -> bool:
