@@ -242,7 +242,7 @@ def test_a_truncated_archive_is_named(tmp_path):
         ({"data": rows(2, 0), "labels": "ab"}, "the labels must be a list of whole numbers"),
         (
             {"data": rows(2, 0)[:, :100], "labels": [0, 1]},
-            r"expected uint8 images of shape \(N, 3072\), but uint8 \(2, 100",
+            r"expected uint8 images of shape \(N, 3072\), got uint8 \(2, 100",
         ),
         ({"data": [1, 2], "labels": [0, 1]}, r"expected uint8 images of shape \(N, 3072\), got list"),
         ({"data": rows(2, 0)}, 'it lacks "data" or "labels"'),

@@ -92,7 +92,7 @@ RUNS = {  # runs that a page speaks of and does not train
 }
 
 
-class Reached(Exception):
+class Reached(BaseException):
     """A command got to where its work would begin."""
 
 

@@ -108,7 +108,7 @@ def test_an_address_that_does_not_answer_is_one_sentence_at_once(tmp_path, capsy
 
 @pytest.mark.parametrize("address", ["somewhere", "somewhere:", ":6379", "ray://somewhere"])
 def test_an_address_without_host_or_port_is_one_sentence(address):
-    with pytest.raises(ValueError, match="--address must be HOST:PORT of a Ray head node, but"):
+    with pytest.raises(ValueError, match="--address must be HOST:PORT of a Ray head node, got"):
         require_answer(address)
 
 

@@ -230,7 +230,7 @@ def test_the_section_may_be_left_out_where_only_one_has_the_option():
         ("data: 3\n", r"line 1: data must name an entry, got 3"),
         (
             "split: {train: many}\n",
-            r"line 1: split.train must be a whole number or a number or null, but many",
+            r"line 1: split.train must be a whole number or a number or null, got many",
         ),
         ("schedule: {name: steps, drops: [2]}\n", r"line 1: drops must be in \[0, 1\]"),
         ("optimizer: {momentum: 0}\n", r"line 1: nesterov needs a momentum"),

@@ -236,5 +236,5 @@ def test_soft_labels_and_odd_orders_are_refused():
     with pytest.raises(TypeError, match="labels must be an int64 tensor"):
         adversarial_accuracy(model, images, torch.full((2, 2), 0.5), 0.1)
     for epsilon, steps in ((0, (1, 2)), (0.1, ()), (0.1, (5, 1)), (0.1, (5, 5))):
-        with pytest.raises(ValueError, match="sanity takes an epsilon above 0 and growing steps, but"):
+        with pytest.raises(ValueError, match="sanity takes an epsilon above 0 and growing steps, got"):
             sanity(model, images, labels.long(), epsilon, steps=steps)

@@ -351,7 +351,7 @@ def test_input_that_does_not_fit_is_refused(make):
     check(r"labels must be in 0..2 for 3 classes, got -1", labels=labels - 1)
     check(r"labels must be an int64 tensor", labels=labels.double(), error=TypeError)
     check(r"Scaling.fit's labels must be a tensor, got list", labels=labels.tolist(), error=TypeError)
-    check(r"Scaling.fit's logits must be a tensor, but ndarray", logits.numpy(), error=TypeError)
+    check(r"Scaling.fit's logits must be a tensor, got ndarray", logits.numpy(), error=TypeError)
     check(r"shape \(B, K\) with K >= 2, got a float64 tensor of shape \(5, 1\)", logits[:, :1], labels * 0)
     check(r"shape \(B, K\) with K >= 2, got a float64 tensor of shape \(5,\)", logits[:, 0])
     check(r"floating point of shape \(B, K\)", logits.long())

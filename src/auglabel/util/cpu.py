@@ -18,8 +18,6 @@ import sys
 import time
 from collections.abc import Callable
 
-from auglabel.errors import UserError
-
 VARIABLE = "ONEDNN_MAX_CPU_ISA"
 LIMIT = "AVX512_CORE_FP16"  # the widest instruction set below AMX
 _CPUID = bytes.fromhex("5389f831c90fa25bc3")  # push rbx; mov eax, edi; xor ecx, ecx; cpuid; pop rbx; ret
@@ -75,6 +73,8 @@ def require_bfloat16() -> None:
     has oneDNN in the same state as this process, tries whether it did.
     """
     if announces_amx() and not tile_palettes() and not _survives(_compute_bfloat16):
+        from auglabel.errors import UserError  # the package asks this module before any other
+
         raise UserError(
             "bf16 does not work in this process: the processor announces AMX but hides its tile palette, and "
             f"nothing keeps oneDNN from using it. Set {VARIABLE}={LIMIT} in the environment before "

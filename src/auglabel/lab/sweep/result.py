@@ -117,9 +117,10 @@ def label_spread(labels: Mapping[str, Sequence[float]] | None) -> dict[str, floa
     return {name: round(value, 6) for name, value in spread.items()}
 
 
-def readings_of(seen: Calibration | None) -> dict[str, float] | None:
-    """What is kept of the validation images under the training's augmentation."""
+def readings_of(seen: Calibration | None) -> dict[str, float | None] | None:
+    """What is kept of the validation images under the training's augmentation; null for an infinite NLL."""
     if seen is None:
         return None
-    names = ("accuracy", "confidence", "ece", "debiased_ece", "nll", "brier")
-    return {"count": int(seen.count), **{name: float(getattr(seen, name)) for name in names}}
+    values = {name: float(getattr(seen, name)) for name in KEPT if name != "aurc"}
+    finite = {name: value if math.isfinite(value) else None for name, value in values.items()}
+    return {"count": int(seen.count), **finite}
