@@ -32,9 +32,7 @@ def write_overview(table2: Page, folder: Path) -> bool:
     panels = [_panel(alt, base, points) for base, points in bases.items() if points]
     if not panels:
         return False
-    title = (
-        "CIFAR-100, corrupted test images: one point per method and seed. Better: further up, further left."
-    )
+    title = "CIFAR-100, corrupted test images; a point per method and seed. Better: further up, further left."
     chart = alt.hconcat(*panels).properties(title=alt.TitleParams(title, fontSize=13, anchor="start"))
     chart = chart.configure_view(stroke="#ddd").configure(font="DejaVu Sans, Arial, sans-serif")
     save(chart.to_json(), folder / NAME)
@@ -64,24 +62,9 @@ def _panel(alt: Any, base: str, points: Sequence[dict[str, Any]]) -> Any:
     colours, shapes = [COLOUR[each] for each in methods], [SHAPES[places.index(each)] for each in methods]
     x = alt.X("x:Q", title="calibration error (cECE), %: lower is better", scale=alt.Scale(zero=False))
     y = alt.Y("y:Q", title="accuracy, %: higher is better", scale=alt.Scale(zero=False))
-    colour = alt.Color("method:N", sort=methods, scale=alt.Scale(domain=methods, range=colours), title=None)
-    shape = alt.Shape("method:N", sort=methods, scale=alt.Scale(domain=methods, range=shapes), title=None)
-    seeds = alt.Chart(alt.Data(values=list(points))).mark_point(size=70, filled=True, opacity=0.75)
-    names = alt.Chart(alt.Data(values=_middles(points))).mark_text(dy=-12, fontSize=10)
-    layers = [
-        seeds.encode(x=x, y=y, color=colour, shape=shape),
-        names.encode(x=x, y=y, text="method:N", color=colour),
-    ]
-    return alt.layer(*layers).properties(
-        width=380, height=320, title=f"{base}, network trained on all images"
-    )
-
-
-def _middles(points: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Where a method's name stands: over the mean of its seeds, at the height of the highest."""
-    found = []
-    for method in dict.fromkeys(point["method"] for point in points):
-        some = [point for point in points if point["method"] == method]
-        across = sum(point["x"] for point in some) / len(some)
-        found.append({"method": method, "x": across, "y": max(point["y"] for point in some)})
-    return found
+    legend = alt.Legend(title=None, orient="bottom", columns=4, labelLimit=300, symbolSize=90)
+    colour = alt.Color("method:N", scale=alt.Scale(domain=methods, range=colours), legend=legend)
+    shape = alt.Shape("method:N", scale=alt.Scale(domain=methods, range=shapes), legend=legend)
+    chart = alt.Chart(alt.Data(values=list(points))).mark_point(size=70, filled=True, opacity=0.75)
+    drawn = chart.encode(x=x, y=y, color=colour, shape=shape)
+    return drawn.properties(width=380, height=320, title=f"trained with {base}")

@@ -114,16 +114,19 @@ def _table(name: str, study: Study) -> Page:
                 continue
             records += mine
             body.append([*_about(line, study, found), *(each.shown() for each in mine)])
-        if not title:  # what the paper has and this scale has not
+        if not title and study.scale != "fast":  # what the paper has and this scale has not
             for (data, method), theirs in printed.items():
                 more = [Record(data, method, metric, [], [], paper=theirs.get(metric)) for metric in metrics]
                 records += more
-                blank = [""] if study.scale == "fast" else []
-                body.append([DATA[data], method, "0", *blank, *(each.shown() for each in more)])
+                body.append([DATA[data], method, "0", *(each.shown() for each in more)])
         if body:
             images = ["images"] if study.scale == "fast" else []
             blocks.append(Block(title, ["data", "method", "seeds", *images, *map(name_of, metrics)], body))
-    return Page(name, _title(name), blocks, records, notes_of(study, rows, found))
+    notes = notes_of(study, rows, found)
+    if study.scale == "fast" and printed:
+        left_out = dict.fromkeys(f"{DATA[data]} {method}" for data, method in printed)
+        notes.append(f"Rows of the paper that this scale leaves out: {'; '.join(left_out)}.")
+    return Page(name, _title(name), blocks, records, notes)
 
 
 def _about(line: Line, study: Study, found: Found) -> list[str]:
@@ -146,15 +149,28 @@ def _blocks(name: str, study: Study, found: Found) -> list[tuple[str, tuple[str,
     clean = tuple(each for each in main if each in CALIBRATION and "ece" in each)
     beside = BESIDE if len(clean) > 1 else tuple(m for m in BESIDE if m.startswith("c") == (name == "table6"))
     blocks = [("Beside them", beside)]
-    for temperature, on in (("T", "clean"), ("TA", "augmented")):
-        title = f"At the temperature of lowest NLL on {on} validation images"
-        blocks.append((title, tuple(f"{metric} {temperature}" for metric in (*clean, *beside))))
+    blocks += _left(clean, beside) if study.scale == "fast" else _scaled(clean, beside)
     there = [result for results in found.values() for result in results.values()]
     measured = [
         (title, tuple(m for m in metrics if any(reading(result, m) is not None for result in there)))
         for title, metrics in blocks
     ]
     return [("", main), *((title, metrics) for title, metrics in measured if metrics)]
+
+
+def _scaled(clean: Sequence[str], beside: Sequence[str]) -> list[tuple[str, tuple[str, ...]]]:
+    """A block per temperature."""
+    return [
+        (f"At the temperature of lowest NLL on {on} validation images", tuple(f"{m} {end}" for m in columns))
+        for end, on, columns in (("T", "clean", (*clean, *beside)), ("TA", "augmented", (*clean, *beside)))
+    ]
+
+
+def _left(clean: Sequence[str], beside: Sequence[str]) -> list[tuple[str, tuple[str, ...]]]:
+    """What is left of each method at either temperature, in one block."""
+    columns = [metric for metric in (*clean, *beside) if metric in ("ece", "cece", "nll", "cnll")]
+    title = "At a temperature fitted on clean (T) or augmented (TA) validation images"
+    return [(title, tuple(f"{metric} {end}" for metric in columns for end in ("T", "TA")))]
 
 
 def _record(line: Line, metric: str, found: Found) -> Record:

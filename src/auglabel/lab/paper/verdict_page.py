@@ -31,8 +31,9 @@ NOTES = [
     "Each part is a difference by seed in percent points (NLL in nats, AURC as it is), its mean and 95 % t "
     "interval; p is the claim's, and then after Holm's correction over the claims of its family that rest on "
     f"the same table or figure and can be tested, which decides at {LEVEL}. A claim holds if all its parts "
-    "do; it is reversed if one is. An undecided one leans for or against where its own p, before the correction, "
-    f"is at most {LEVEL}; with three or four seeds only large differences can hold: look at the intervals.",
+    "do; it is reversed if one is. An undecided one leans for or against where its own p, before the "
+    f"correction, is at most {LEVEL}; with three or four seeds only large differences can hold: look at the "
+    "intervals.",
     "ECE is measured on 10,000 clean and on 1,000 corrupted images of each kind, and is biased upwards "
     "the more the fewer images there are: the claims that compare its fall on the one and the other, or "
     "over severities from 0, are flattered or hurt by it. Labels fall with distortion on average over "
