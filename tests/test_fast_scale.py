@@ -5,10 +5,13 @@ import re
 
 import pytest
 from made_results import make_result
+from rich.console import Console
 
 from auglabel.cli import main
 from auglabel.lab.paper import rows
+from auglabel.lab.paper.assemble import assemble
 from auglabel.lab.paper.choices import choices
+from auglabel.lab.paper.overview import points_of
 from auglabel.lab.paper.row import Row
 from auglabel.lab.paper.rows_fast import FAST
 from auglabel.lab.paper.study import NAMES, Study, in_order
@@ -162,6 +165,31 @@ def test_every_table_has_aurc_and_the_mean_label_stands_beside_attacked_rows(stu
         if (r.data, r.method, r.metric) == ("cifar10", "AT + AutoLabel, epsilon_max 0.03", "label_mean")
     )
     assert mine.values == pytest.approx([0.955, 0.955])  # 1, 0.99, ..., 0.91
+
+
+def test_the_overview_has_a_point_per_method_and_seed(study):
+    def value(job, metric, on, severity):
+        later = 0.125 if job.recipe.training.seed == 21 else 0.0
+        return {"accuracy": 0.5 + later, "ece": 0.25, "ece TA": 0.0625}.get(metric, 0.125)
+
+    some_seeds(study, "cifar100-randaug", value)
+    found = points_of(table("table2", study).records, "RandAug")
+    assert {"method": "one-hot labels", "seed": 21, "x": 25.0, "y": 62.5} in found
+    scaled = [point for point in found if point["method"] == "one-hot + temperature (augmented)"]
+    assert [(point["x"], point["y"]) for point in scaled] == [(6.25, 50.0), (6.25, 62.5)]
+    assert len(found) == 3 * 2  # as trained, T and TA
+
+
+def test_all_of_it_is_assembled_from_part_of_the_runs(study, tmp_path):
+    """Two seeds of one row: the others say that they are not run, and no claim is judged that needs them."""
+    some_seeds(study, "cifar100-randaug", lambda *asked: 0.5)
+    with (tmp_path / "said").open("w") as file:
+        assemble(study.names(), study, tmp_path / "out", Console(file=file))
+    assert "not run" in (tmp_path / "out" / "table2.md").read_text()
+    assert (tmp_path / "out" / "overview.svg").read_text().startswith("<svg")
+    verdicts = json.loads((tmp_path / "out" / "verdicts.json").read_text())["paper"]
+    assert {verdict["verdict"] for verdict in verdicts} <= {"not run", "not testable"}
+    assert any(verdict["short"].startswith("Not run yet: ") for verdict in verdicts)
 
 
 @pytest.fixture
