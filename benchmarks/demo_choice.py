@@ -10,8 +10,9 @@ import sys
 import torch
 
 from auglabel import Calibration, calibrate
-from auglabel.lab.commands.demo import trained
+from auglabel.lab.recipe.build import data_for
 from auglabel.lab.recipe.read import read_recipe
+from auglabel.lab.train.trainer import Trainer
 
 SEED, EPOCHS = 1000, 40
 CANDIDATES = {"one-hot": ["--regime=randaug"]}
@@ -20,11 +21,16 @@ CANDIDATES |= {f"alpha {alpha}": [f"--alpha={alpha}"] for alpha in (0.02, 0.05, 
 
 
 def validated(words: list[str]) -> dict[str, float]:
-    trainer = trained(read_recipe("embedded", [*words, f"--seed={SEED}", f"--epochs={EPOCHS}"]))
+    recipe = read_recipe("embedded", [*words, f"--seed={SEED}", f"--epochs={EPOCHS}"])
+    trainer = Trainer(recipe, *data_for(recipe), device="cpu")
+    for _ in range(EPOCHS):
+        for _ in trainer.epoch(lambda step: False):
+            pass
+        trainer.end_epoch()
     clean = trainer.measure_validation()
     generator = torch.Generator().manual_seed(0)
     loader = trainer.validation_batches()
-    moved = calibrate(trainer.measured, trainer.augment, loader, visits=16, generator=generator)
+    moved = calibrate(trainer.measured, trainer.learned.augment, loader, visits=16, generator=generator)
     total = Calibration(1)
     total.sums = moved.sums.sum(dim=1, keepdim=True)
     return {

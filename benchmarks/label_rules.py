@@ -19,12 +19,12 @@ import torch
 from torch import Tensor
 
 from auglabel import Calibration, calibrate
-from auglabel.calibration import CONFIDENCE, CORRECT, COUNT
 from auglabel.distance import DistanceGrid
 from auglabel.lab.machine.memory import keep_memory
 from auglabel.lab.recipe.build import data_for
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.train.trainer import Trainer
+from auglabel.pooling import PooledCalibration
 
 EPOCHS = 40
 
@@ -48,7 +48,7 @@ class Rule:
         self.squares = torch.zeros(len(grid), dtype=torch.float64)
         self.weights = torch.block_diag(*(near(levels, self.neighbours) for levels in grid.levels))
 
-    def __call__(self, seen: Calibration, table: Tensor | None = None) -> Calibration:
+    def __call__(self, seen: Calibration, table: Tensor | None = None) -> PooledCalibration:
         self.epoch += 1
         self.sums = self.memory * self.sums + seen.sums
         self.squares = self.memory**2 * self.squares + seen.count
@@ -73,11 +73,7 @@ class Rule:
         }[self.step]
         trust = count / (count + self.doubt)
         move, lowest = self.gain * size * gap.sign() * trust, accuracy * trust
-        told = Calibration(len(self.grid), bins=1)  # its ECE is |move|
-        told.sums[COUNT, :, 0] = 1
-        told.sums[CORRECT, :, 0] = lowest
-        told.sums[CONFIDENCE, :, 0] = lowest + move
-        return told
+        return PooledCalibration(torch.stack([torch.ones_like(move), lowest + move, lowest]))
 
 
 RULES = {
@@ -137,8 +133,8 @@ def trained(root: str, augmentation: str, name: str, seed: int, alpha: float) ->
     recipe = read_recipe("cpu-cifar10", words)
     trainer = Trainer(recipe, *data_for(recipe), device="cpu")
     if name in RULES:
-        RULES[name].begin(trainer.augment.grid, recipe.calibrate.bins)
-        trainer.pool = RULES[name]  # type: ignore[assignment]
+        RULES[name].begin(trainer.learned.augment.grid, recipe.calibrate.bins)
+        trainer.learned.pool = RULES[name]  # type: ignore[assignment]
     start = time.perf_counter()
     for _ in range(EPOCHS):
         for _ in trainer.epoch(lambda step: False):
@@ -146,7 +142,9 @@ def trained(root: str, augmentation: str, name: str, seed: int, alpha: float) ->
         record = trainer.end_epoch()
     seconds = time.perf_counter() - start
     generator = torch.Generator().manual_seed(0)
-    moved = calibrate(trainer.measured, trainer.augment, trainer.validation_batches(), generator=generator)
+    moved = calibrate(
+        trainer.measured, trainer.learned.augment, trainer.validation_batches(), generator=generator
+    )
     table = trainer.table()
     assert table is not None
     return {

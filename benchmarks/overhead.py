@@ -87,7 +87,7 @@ def seconds_of_epochs(root: str, rounds: int, train: int, names: list[str]) -> I
         }
         yield {
             "augmentation": augmentation,
-            "buckets": len(trainers["pooled"].augment.grid),
+            "buckets": len(trainers["pooled"].learned.augment.grid),
             "images": train,
             "validation": train // 9,
             "visits": trainers["pooled"].recipe.calibrate.visits,

@@ -120,7 +120,7 @@ def resumed(recipe: Recipe) -> dict[str, Any]:
 
 def calibrate_ends(trainer: Trainer) -> list[int]:
     """Measure the first and the last bucket on the validation images, and move the labels by them."""
-    count = len(trainer.augment.grid)
+    count = len(trainer.learned.augment.grid)
     ends = sorted({0, count - 1})
     generator = generator_for(trainer.seed, "calibrate", 0)
 
@@ -128,11 +128,13 @@ def calibrate_ends(trainer: Trainer) -> list[int]:
         for images, labels in trainer.validation_batches():
             for end in ends:
                 bucket = torch.full_like(labels, end)
-                yield trainer.augment(images, labels, trainer.plain, bucket=bucket, generator=generator)
+                yield trainer.learned.augment(
+                    images, labels, trainer.plain, bucket=bucket, generator=generator
+                )
 
     seen = measure(trainer.plain, views(), groups=count, bins=trainer.recipe.calibrate.bins)
-    if trainer.policy.adaptive:
-        trainer.policy.update(seen)
+    if trainer.learned.policy.adaptive:
+        trainer.learned.policy.update(seen)
     return [end for end in range(count) if seen.count[end]]
 
 

@@ -1,8 +1,9 @@
 """An augmentation of one's own: fade images towards their mean colour, and learn the labels of that."""
 
 import torch
+from torch import Tensor
 
-from auglabel import Augmentation, AutoLabel, DistanceGrid, View, calibrate
+from auglabel import Augmentation, AutoLabel, Distance, DistanceGrid, View, calibrate
 from auglabel.data.embedded import load_embedded
 from auglabel.models.small import SmallNet
 
@@ -13,7 +14,7 @@ class Fade(Augmentation):
     def __init__(self, levels: int = 10) -> None:
         self.grid = DistanceGrid((levels,))
 
-    def apply(self, images, labels, distance, model, generator) -> View:  # type: ignore[no-untyped-def]
+    def apply(self, images: Tensor, labels: Tensor, distance: Distance, *others: object) -> View:
         mean = images.mean(dim=(2, 3), keepdim=True)
         faded = torch.lerp(images, mean, distance.strength[:, None, None, None])
         return View(faded, labels, distance.bucket, distance.strength)

@@ -12,8 +12,7 @@ import torch.nn.functional as F
 from torch import Generator, Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from auglabel import Augmentation, AutoLabel, DistanceGrid, OneHot, Pool, View, calibrate
-from auglabel.util.randomness import drawing_device
+from auglabel import Augmentation, AutoLabel, Distance, DistanceGrid, OneHot, Pool, View, calibrate
 
 
 class Noise(Augmentation):
@@ -26,10 +25,16 @@ class Noise(Augmentation):
         if images.dim() != 2:
             raise ValueError(f"series must have shape (B, T), got {tuple(images.shape)}.")
 
-    def apply(self, images, labels, distance, model, generator) -> View:  # type: ignore[no-untyped-def]
-        noise = torch.randn(
-            images.shape, device=drawing_device(images.device, generator), generator=generator
-        )
+    def apply(
+        self,
+        images: Tensor,
+        labels: Tensor,
+        distance: Distance,
+        model: nn.Module | None,
+        generator: Generator | None,
+    ) -> View:
+        source = images.device if generator is None else generator.device  # where numbers are drawn
+        noise = torch.randn(images.shape, device=source, generator=generator)
         noisy = images + self.most * distance.strength[:, None] * noise.to(images.device)
         return View(noisy, labels, distance.bucket, distance.strength)
 

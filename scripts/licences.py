@@ -21,7 +21,6 @@ from auglabel.util.atomic_write import write_text
 ROOT = Path(__file__).parents[1]
 FILE = ROOT / "results" / "reliability" / "licences.json"
 OURS = {"dev", "docs", "all"}  # extras that are for us, or that name others
-INSIDE = ("", "signatures")  # extras of others that we ask for
 SHORT = {
     "3-Clause BSD License": "BSD-3-Clause",
     "Apache Software License": "Apache-2.0",
@@ -54,7 +53,7 @@ def behind(names: Iterable[str]) -> set[str]:
         for line in _requires(waiting.pop()):
             need = Requirement(line)
             name = plain(need.name)
-            wants = need.marker is None or any(need.marker.evaluate({"extra": each}) for each in INSIDE)
+            wants = need.marker is None or need.marker.evaluate({"extra": ""})
             if name not in seen and wants:
                 seen.add(name)
                 waiting.append(name)

@@ -24,7 +24,7 @@ REFERENCE = ROOT.parent / "shared" / "reference"
 def pytest_configure(config: pytest.Config) -> None:
     watch(config, ROOT)
     multiprocessing.set_forkserver_preload(
-        ["auglabel.lab.commands.verbs"]
+        ["auglabel.lab.sweep.executor"]
     )  # before any test starts the server
 
 

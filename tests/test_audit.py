@@ -12,8 +12,8 @@ from auglabel import Calibration
 from auglabel.cli import main
 from auglabel.data.embedded import load_embedded
 from auglabel.distance import DistanceGrid
-from auglabel.lab.commands import audited as audited_module
-from auglabel.lab.evaluate.audit import Bucket, as_json, audit_of, wilson
+from auglabel.lab.audit.audit import Bucket, as_json, audit_of, wilson
+from auglabel.lab.commands import audit as command
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.recipe.seeding import generator_for
 from auglabel.table_file import load_table
@@ -86,8 +86,8 @@ def test_the_printed_map_has_the_labels_of_the_table(monkeypatch, capsys):
         drawn.append((title, values))
         return title
 
-    monkeypatch.setattr(audited_module, "heat_map", spy)
-    audited_module._show(audited((0.9, 0.9), (0.9, 0.9), (0.29, 0.29)), Console())
+    monkeypatch.setattr(command, "heat_map", spy)
+    command._show(audited((0.9, 0.9), (0.9, 0.9), (0.29, 0.29)), Console())
     assert [values for title, values in drawn if title.startswith("Label confidence")] == [[1.0, 0.29]]
 
 

@@ -2,7 +2,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from auglabel import AugMix, Clean, CutMix, Mixup, RandAug, pgd
+from auglabel import Augmentation, AugMix, Clean, CutMix, DistanceGrid, Mixup, RandAug, View, pgd
 from auglabel.corrupt import corrupt
 from auglabel.util.checks import require_images
 
@@ -57,3 +57,62 @@ def test_the_hint_is_for_what_was_found(low, high, hint):
     images = torch.tensor([low, high]).view(2, 1, 1, 1)
     with pytest.raises(ValueError, match=rf"must be in \[0, 1\], got values from .*\. .*{hint}"):
         require_images("images", images)
+
+
+class Same(Augmentation):
+    """Images as they are; on the device "meta" a look at their values is an error."""
+
+    def __init__(self):
+        self.grid = DistanceGrid((1,))
+
+    def apply(self, images, labels, distance, model, generator):
+        return View(images, labels, distance.bucket, distance.strength)
+
+
+def on_meta(shape=(2, 3, 4, 4)):
+    """As on an accelerator: values that cannot be looked at without more ado."""
+    return torch.empty(shape, device="meta"), LABELS.to("meta")
+
+
+def test_an_accelerator_waits_for_the_first_training_batch_alone():
+    augment = Same()
+    with pytest.raises(RuntimeError, match="meta"):
+        augment(*on_meta())  # looked at
+    augment(torch.rand(2, 3, 4, 4), LABELS)
+    assert augment(*on_meta()).images.shape == (2, 3, 4, 4)
+    with pytest.raises(ValueError, match=r"must have shape \(B, C, H, W\)"):
+        augment(*on_meta((2, 4, 4)))
+
+
+def test_a_batch_that_cannot_tell_does_not_count_as_the_first():
+    augment = Same()
+    augment(torch.zeros(2, 3, 4, 4, dtype=torch.uint8), LABELS)
+    augment(torch.zeros(0, 3, 4, 4), LABELS[:0])
+    augment(torch.rand(2, 3, 4, 4), LABELS, bucket=torch.zeros_like(LABELS))  # of the validation images
+    with pytest.raises(ValueError, match="normalised"):
+        augment(torch.full((2, 3, 4, 4), -2.0), LABELS)
+    with pytest.raises(RuntimeError, match="meta"):
+        augment(*on_meta())
+
+
+def test_every_batch_is_looked_at_on_the_cpu_and_where_it_is_measured():
+    augment = Same()
+    augment(torch.rand(2, 3, 4, 4), LABELS)
+    with pytest.raises(ValueError, match="normalised"):
+        augment(torch.full((2, 3, 4, 4), -2.0), LABELS)
+    images, labels = on_meta()
+    with pytest.raises(RuntimeError, match="meta"):
+        augment(images, labels, bucket=torch.zeros_like(labels))
+
+
+def test_values_that_are_not_looked_at_are_cut_to_the_range():
+    images = torch.tensor([-0.5, 0.25, 1.5]).view(3, 1, 1, 1)
+    assert require_images("images", images, look=False).flatten().tolist() == [0, 0.25, 1]
+
+
+def test_an_attack_looks_at_the_range_unless_told_not_to():
+    images = torch.full((2, 3, 2, 2), 1.5)
+    model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(12, 2))
+    with pytest.raises(ValueError, match=r"must be in \[0, 1\]"):
+        pgd(model, images, LABELS, 0.01)
+    assert pgd(model, images, LABELS, 0.01, check_range=False).max() <= 1

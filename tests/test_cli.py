@@ -13,7 +13,7 @@ from PIL import Image
 
 from auglabel import __version__, cli
 from auglabel.errors import UserError, UserTypeError
-from auglabel.lab.commands import verbs
+from auglabel.lab.commands import COMMANDS
 
 
 def test_version(capsys):
@@ -24,14 +24,22 @@ def test_version(capsys):
 def test_help_names_every_command(capsys):
     assert cli.main(["--help"]) == 0
     printed = capsys.readouterr().out
-    for verb in cli.VERBS:
-        assert verb in printed
-    assert (
-        verbs.VERBS.keys() == verbs.FLAGS.keys() == cli.VERBS.keys() - {"doctor"}
-    )  # it does without verbs.py
+    for name, summary in COMMANDS.items():
+        assert re.search(rf"^  {name} +{re.escape(summary)}$", printed, re.M)
 
 
-@pytest.mark.parametrize("verb", cli.VERBS)
+def test_every_command_is_a_module_and_every_module_a_command():
+    folder = Path(cli.__file__).parent / "lab" / "commands"
+    assert {path.stem for path in folder.glob("*.py")} == {*COMMANDS, "__init__", "arguments"}
+
+
+def test_help_and_version_need_neither_torch_nor_an_extra():
+    code = "import sys; from auglabel.cli import main; main(['--help']); main(['--version']); main(['no'])"
+    code += "; sys.exit(any(name in sys.modules for name in ('torch', 'numpy', 'rich', 'jsonargparse')))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.parametrize("verb", COMMANDS)
 def test_every_command_explains_itself(verb, capsys):
     assert cli.main([verb, "--help"]) == 0
     assert capsys.readouterr().out.startswith(f"usage: auglabel {verb}")
@@ -67,9 +75,15 @@ def test_words_it_cannot_use_end_with_one_sentence(words, code, complaint, capsy
 
 def test_list_shows_names(capsys):
     assert cli.main(["list", "recipes"]) == 0
-    assert "cpu-cifar10" in capsys.readouterr().out.split()
+    few = capsys.readouterr().out.split()
+    assert few == ["cifar10", "cifar100", "cpu-cifar10", "cpu-cifar100", "embedded", "folder", "imagenet"]
+    assert cli.main(["list", "recipes", "--all"]) == 0
+    every = capsys.readouterr().out.split()
+    assert {*few, "paper/cifar100-randaug_autolabel", "cpu/cifar10-randaug_autolabel"} < {*every}
     assert cli.main(["list"]) == 0
-    assert "regimes: vanilla" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "regimes: vanilla" in printed
+    assert "paper/" not in printed
 
 
 def test_a_missing_extra_is_named_without_a_traceback():
@@ -89,7 +103,7 @@ def demo_that_raises(monkeypatch):
         def fail(words):
             raise error
 
-        monkeypatch.setitem(verbs.VERBS, "demo", fail)
+        monkeypatch.setattr("auglabel.lab.commands.demo.run", fail)
 
     return prepare
 
@@ -151,7 +165,7 @@ def test_an_interrupt_says_so(monkeypatch, capsys):
     def stop(words):
         raise KeyboardInterrupt
 
-    monkeypatch.setitem(verbs.VERBS, "demo", stop)
+    monkeypatch.setattr("auglabel.lab.commands.demo.run", stop)
     assert cli.main(["demo"]) == 130
     assert "stopped" in capsys.readouterr().err
 
@@ -176,7 +190,8 @@ def test_a_process_of_the_demo_killed_from_outside_is_one_sentence(tmp_path):
         demo.kill()  # its workers end with it
     assert demo.returncode == 1
     assert complaint == (
-        "auglabel: a process was killed from outside, perhaps for lack of memory: start the demo again.\n"
+        "auglabel: a process was killed from outside, perhaps for lack of memory: the same command again "
+        "goes on from here.\n"
     )
 
 

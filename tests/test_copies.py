@@ -26,7 +26,7 @@ from auglabel.data.embedded import load_embedded
 from auglabel.data.folder import folder
 from auglabel.data.source import InMemory, in_memory
 from auglabel.lab.copies import copies, layouts
-from auglabel.lab.copies.copies import Copies, write_copies
+from auglabel.lab.copies.copies import CopyOptions, write_copies
 from auglabel.util.checksummed_json import with_checksum
 
 COUNT = 12
@@ -69,7 +69,7 @@ def stand_in(monkeypatch):
 def write(out: Path, data=None, **options) -> str:
     """What was printed."""
     printed = io.StringIO()
-    asked = Copies(**{"suite": "fog,frost", "workers": 1, **options})
+    asked = CopyOptions(**{"suite": "fog,frost", "workers": 1, **options})
     write_copies(data or data_set(), out, asked, Console(file=printed, width=200))
     return printed.getvalue()
 

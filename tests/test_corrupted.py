@@ -18,7 +18,7 @@ from auglabel.corrupt.frost import PHOTOGRAPHS
 from auglabel.data.embedded import embedded, load_embedded
 from auglabel.data.folder import folder
 from auglabel.data.source import InMemory, Subset, in_memory
-from auglabel.lab.copies.copies import Copies, write_copies
+from auglabel.lab.copies.copies import CopyOptions, write_copies
 from auglabel.lab.evaluate.conditions import conditions
 from auglabel.lab.evaluate.corrupted import Made, corrupted_images, overlaps
 from auglabel.lab.evaluate.evaluate import evaluate
@@ -138,7 +138,7 @@ def test_what_the_frost_is_and_that_training_knew_a_corruption_is_said(run, tmp_
 
 @pytest.fixture
 def copies(tmp_path):
-    """Copies of fog and snow in CIFAR-C's layout: row r at severity s is all 5 (r mod 50) + s - 1."""
+    """CopyOptions of fog and snow in CIFAR-C's layout: row r at severity s is all 5 (r mod 50) + s - 1."""
 
     def write(labels, shape=(28, 28, 1), folder="copies"):
         where = tmp_path / folder
@@ -230,7 +230,7 @@ def test_a_mistake_is_one_sentence(run, words, sentence, capsys):
 
 def written(tmp_path, data, *options):
     out = tmp_path / "written"
-    how = Copies("fog,frost", workers=1, **dict(options))
+    how = CopyOptions("fog,frost", workers=1, **dict(options))
     write_copies(data, out, how, Console(quiet=True))
     return str(out)
 

@@ -4,16 +4,16 @@ import sys
 from typing import NamedTuple
 
 import pytest
-import torch
 from rich.console import Console
 
 from auglabel import cli
-from auglabel.data.embedded import load_embedded
-from auglabel.lab.commands import demo, demo_show
+from auglabel.lab.commands import demo
+from auglabel.lab.recipe.catalogue import AUGMENTATIONS
+from auglabel.lab.runs.run import Run
 
 
 class Shown(NamedTuple):
-    outcomes: list[demo.Outcome]
+    folder: object
     printed: str
     page: str
 
@@ -21,91 +21,79 @@ class Shown(NamedTuple):
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory):
     """`auglabel demo` with one seed and one epoch, in its own processes."""
-    folder, printed, outcomes = tmp_path_factory.mktemp("demo"), io.StringIO(), []
-
-    def run_all(*asked):
-        outcomes.extend(real(*asked))
-        return outcomes
-
-    real = demo_show._run_all
+    folder, printed = tmp_path_factory.mktemp("demo"), io.StringIO()
     with pytest.MonkeyPatch.context() as patched, contextlib.redirect_stdout(printed):
         patched.chdir(folder)
-        patched.setattr(demo_show, "_run_all", run_all)
         assert cli.main(["demo", "--seeds=1", "--epochs=1"]) == 0
-    return Shown(outcomes, printed.getvalue(), (folder / demo_show.PAGE).read_text())
+    return Shown(folder, printed.getvalue(), (folder / demo.PAGE).read_text())
 
 
 def test_it_prints_every_method_and_the_learned_labels_and_ends_with_its_page(shown):
     learned = ("shear_x", "equalize")
-    for word in (*demo.METHODS, "clean", "noise", "occlude", *learned, "runs/demo.html"):
+    for word in (*demo.METHODS, "clean", *demo.CORRUPTIONS, *learned, "runs/demo.html"):
         assert word in shown.printed
     assert "RandAug + AutoLabel" in shown.page
-    assert "occlude, 2,000 images" in shown.page
+    for name in demo.CORRUPTIONS:
+        assert name in shown.page
     assert '<figure class="sheet">' in shown.page
 
 
-def test_it_ends_well_without_what_draws_its_page(shown, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def test_it_goes_on_with_the_runs_that_are_there(shown, monkeypatch, capsys):
+    monkeypatch.chdir(shown.folder)
+    before = {path: path.stat().st_mtime_ns for path in (shown.folder / demo.FOLDER).rglob("*.json")}
+    assert len(before) > 3
+    assert cli.main(["demo", "--seeds=1", "--epochs=1"]) == 0
+    assert "3 runs, 0 of them to do" in capsys.readouterr().out
+    assert {path: path.stat().st_mtime_ns for path in (shown.folder / demo.FOLDER).rglob("*.json")} == before
+
+
+def test_it_ends_well_without_what_draws_its_page(shown, monkeypatch, capsys):
+    monkeypatch.chdir(shown.folder)
     monkeypatch.setitem(sys.modules, "altair", None)
-    demo_show._report(shown.outcomes, demo.recipe_for("AutoLabel", 0, 1), Console(width=200))
+    jobs = [jobs[0] for jobs in demo.sweep_of(demo.DemoOptions(1, 1)).jobs]
+    demo._report(jobs, demo.sweep_of(demo.DemoOptions(1, 1)).results, Console(width=200))
     assert "No page was written: charts need altair" in capsys.readouterr().out
 
 
-def test_the_same_seed_gives_the_same_outcome_in_any_process_on_the_embedded_test_images(shown, monkeypatch):
-    asked = []
-    real = demo.evaluate
-    monkeypatch.setattr(
-        demo,
-        "evaluate",
-        lambda model, test, *rest, **options: asked.append(test) or real(model, test, *rest, **options),
-    )
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # as in the demo's processes
-    again = demo.run("AutoLabel", 0, epochs=1)
-    torch.set_num_threads(threads)
-    (first,) = (outcome for outcome in shown.outcomes if outcome.method == "AutoLabel")
-    assert first.readings == again.readings
-    assert first.table == again.table
-    assert len(first.table) == 82
-    assert min(first.table) < 1
-    assert list(again.readings) == ["clean", *demo.DISTORTIONS]
-    assert torch.equal(asked[0].fetch(torch.arange(2000)), load_embedded().test.images)
+def test_its_runs_are_ordinary_ones_on_the_embedded_images(shown, monkeypatch):
+    monkeypatch.chdir(shown.folder)
+    sweep = demo.sweep_of(demo.DemoOptions(1, 1))
+    for (job,) in sweep.jobs:
+        run = sweep.results.run(job)
+        assert isinstance(run, Run)
+        assert run.facts()["data"]["images"] == {"train": 1000, "validation": 1000, "test": 2000}
+        result = sweep.results.read(job)
+        assert [each["rows"][0][0] for each in result["evaluations"]] == ["clean", *demo.CORRUPTIONS]
+        assert [len(each["rows"]) for each in result["evaluations"]] == [1, 5, 5, 5, 5]
 
 
 def test_methods_share_everything_but_their_labels():
-    first, *others = (demo.recipe_for(method, 3, 2) for method in demo.METHODS)
+    first, *others = (jobs[0].recipe for jobs in demo.sweep_of(demo.DemoOptions(1, 2)).jobs)
     for other in others:
         assert {line.partition(":")[0].partition(".")[0] for line in first.differences(other)} == {"labels"}
 
 
-@pytest.mark.parametrize("name", demo.DISTORTIONS)
-def test_distortions_stay_in_range_and_do_something(name):
-    images = load_embedded().test.images[:50].float() / 255
-    moved = demo.DISTORTIONS[name](images, torch.Generator().manual_seed(0))
-    assert moved.shape == images.shape
-    assert moved.min() >= 0
-    assert moved.max() <= 1
-    assert (moved - images).abs().mean() > 0.02
+def test_randaug_contains_none_of_the_corruptions():
+    assert not {*demo.CORRUPTIONS} & {*AUGMENTATIONS["randaug"]().operations}
 
 
-def outcome(method, seed, accuracy):
-    """Accuracy as given on clean images, and 10, 20, 30 and 40 points less under the distortions."""
-    names = ("clean", *demo.DISTORTIONS)
-    readings = {name: demo.Reading(accuracy - i / 10, 0.1, 0.09, 1.0, 0.5) for i, name in enumerate(names)}
-    table = [0.5 + 0.2 * seed] * 82 if method == "AutoLabel" else None
-    return demo.Outcome(method, seed, readings, table, 1.0, 0.1)
+def result(accuracy):
+    """Accuracy as given on clean images; 10, 20, 30 and 40 points less where corrupted, on average."""
+    columns = ["on", "severity", "count", "accuracy", "ece", "debiased_ece", "nll", "brier"]
+    evaluations = [{"columns": columns, "rows": [["clean", None, 2000, accuracy, 0.1, 0.09, 1.0, 0.5]]}]
+    for number, name in enumerate(demo.CORRUPTIONS, start=1):
+        reached = [accuracy - number / 10 + step / 100 for step in (-2, -1, 0, 1, 2)]
+        rows = [[name, severity, 2000, each, 0.1, 0.09, 1.0, 0.5] for severity, each in enumerate(reached, 1)]
+        evaluations.append({"columns": columns, "rows": rows})
+    return {"evaluations": evaluations}
 
 
 def test_the_tables_show_mean_and_spread_over_seeds():
-    outcomes = [outcome(method, seed, (0.80, 0.84)[seed]) for method in demo.METHODS for seed in (0, 1)]
-    table = demo_show.results(outcomes)
+    table = demo.measured_table({method: [result(0.80), result(0.84)] for method in demo.METHODS})
     accuracy = list(table.columns[2].cells)
     assert accuracy[::3] == ["82.0±2.8", "57.0±2.8", "72.0±2.8", "62.0±2.8", "52.0±2.8", "42.0±2.8"]
     assert next(iter(table.columns[3].cells)) == "10.0±0.0"
     assert next(iter(table.columns[5].cells)) == "1.00±0.00"
-    assert str(next(iter(demo_show.learned(outcomes).columns[1].cells))).strip() == "60"
-
-
-def test_occlusion_reaches_every_corner():
-    hidden = demo.occlude(torch.zeros(4000, 1, 28, 28), torch.Generator().manual_seed(0)).amax(dim=(0, 1))
-    assert (hidden == 0.5).all()
+    assert list(table.columns[0].cells)[::3] == ["clean", "all four", *demo.CORRUPTIONS]
+    learned = demo.learned_table([{"rotate": [0.5, 0.7]}, {"rotate": [0.7, 0.9]}])
+    assert [str(next(iter(column.cells))).strip() for column in learned.columns[1:]] == ["60", "80"]

@@ -25,18 +25,15 @@ from safetensors.torch import save_file
 
 from auglabel import cli
 from auglabel.data.embedded import load_embedded
-from auglabel.lab.commands import demo_show, swept
+from auglabel.lab.commands import demo, doctor, inspect, sweep
+from auglabel.lab.commands import train as train_command
 from auglabel.lab.copies import copies
-from auglabel.lab.doctor import doctor
 from auglabel.lab.evaluate import corrupted
 from auglabel.lab.paper.study import Study
-from auglabel.lab.pictures import show as pictures
-from auglabel.lab.recipe import build, catalogue
+from auglabel.lab.recipe import build
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.report import reported
 from auglabel.lab.runs.run import Run
-from auglabel.lab.train import launch
-from auglabel.lab.train import train as training
 from auglabel.models.small import SmallNet
 
 LANGUAGES = {"python", "sh", "yaml", "text", "{eval-rst}"}  # the last one is for the site to run
@@ -120,12 +117,7 @@ def room(tmp_path, monkeypatch):
         "def build(num_classes, mean, std):\n    return SmallNet(num_classes, mean=mean, std=std)\n"
     )
     save_file(SmallNet(10, mean=[0.5] * 3, std=[0.2] * 3).state_dict(), tmp_path / "net.safetensors")
-    menus = (catalogue.AUGMENTATIONS, catalogue.DATASETS, catalogue.LABELS)
-    before = [dict(menu) for menu in menus]
-    yield tmp_path
-    for menu, entries in zip(menus, before, strict=True):  # a page may add to them
-        menu.clear()
-        menu.update(entries)
+    return tmp_path
 
 
 def test_every_block_names_its_language():
@@ -171,6 +163,7 @@ def module_of(page, room, monkeypatch):
     module = ModuleType("page")
     module.__file__ = str(room / "page.py")
     monkeypatch.setitem(sys.modules, "page", module)
+    monkeypatch.setitem(sys.modules, "mine", module)  # the file that docs/extending.md speaks of
     linecache.checkcache()
     return module
 
@@ -228,17 +221,17 @@ def run_auglabel(words, command, monkeypatch):
 
 
 def stop_at_work(patch):
-    """Stop every verb before it reads data, trains or draws; a training leaves the recipe of its run."""
+    """Stop every command before it reads data, trains or draws; a training leaves the recipe of its run."""
     for module in (build, copies):
-        patch.setattr(module, "DATASETS", dict.fromkeys(catalogue.DATASETS, stop))
-    patch.setattr(training, "train", lambda recipe, out, how: Run(out).begin(recipe))
-    patch.setattr(launch, "launch", lambda words, processes, port: 0)
+        patch.setattr(module, "data_set_for", stop)
+    patch.setattr(train_command, "train", lambda recipe, out, options: Run(out).begin(recipe))
+    patch.setattr(train_command, "launch", lambda command, processes, port: 0)
     patch.setattr(corrupted, "corrupted", stop)
-    patch.setattr(pictures, "inspect_run", stop)
+    patch.setattr(inspect, "inspect_run", stop)
     patch.setattr(reported, "read_subject", stop)
-    patch.setattr(demo_show, "demo", stop)
+    patch.setattr(demo, "sweep_of", stop)
     patch.setattr(doctor, "gather", stop)
-    patch.setattr(swept, "_tell", stop)
+    patch.setattr(sweep, "_tell", stop)
     patch.setattr(Study, "require_data", stop)
 
 

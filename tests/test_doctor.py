@@ -212,7 +212,7 @@ def test_the_module_of_a_package_is_found(package, module):
 
 
 def test_it_needs_none_of_the_extras_and_measures_for_real(tmp_path):
-    missing = ("rich", "jsonargparse", "accelerate", "PIL", "yaml", "safetensors")
+    missing = ("rich", "accelerate", "PIL", "yaml", "safetensors")
     found = json.loads(run_apart(["doctor", "--json"], tmp_path, missing))
     for name in ("float32", "float32 channels-last"):
         assert found["precisions"][name]["images_per_second"] > 1

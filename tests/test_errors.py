@@ -8,7 +8,6 @@ import os
 import pickle
 import re
 import shutil
-import subprocess
 import sys
 import tarfile
 from pathlib import Path
@@ -26,7 +25,6 @@ from auglabel.data.cifar_files import CIFAR10
 from auglabel.data.corrupted import corrupted
 from auglabel.data.files import find_images
 from auglabel.data.huggingface import Rows, _several
-from auglabel.lab.commands import verbs
 from auglabel.lab.evaluate.results import EVALUATION_FORMAT
 from auglabel.lab.paper.charts import load_altair
 from auglabel.lab.paper.rows_cpu import CPU
@@ -34,10 +32,10 @@ from auglabel.lab.paper.study import Study
 from auglabel.lab.paper.verdicts import _student
 from auglabel.lab.runs.checkpoint import load_checkpoint, save_checkpoint
 from auglabel.lab.runs.run import RUN_FORMAT
+from auglabel.lab.sweep.executor import Executor
 from auglabel.lab.sweep.job import Results
-from auglabel.lab.sweep.sweep import Crew
-from auglabel.lab.train import launch
 from auglabel.lab.train.feed import shuffled
+from auglabel.lab.train.launch import launch
 
 ROOT = Path(__file__).parents[1]
 
@@ -285,7 +283,7 @@ def comes_upon(what, *blocked):
         what()
 
     def prepare(monkeypatch):
-        monkeypatch.setitem(verbs.VERBS, "demo", fail)
+        monkeypatch.setattr("auglabel.lab.commands.demo.run", fail)
         for module in blocked:
             monkeypatch.setitem(sys.modules, module, None)
 
@@ -318,17 +316,12 @@ def weights_with_a_bit_changed(monkeypatch):
 
 
 def killed_rank(monkeypatch):
-    def begun(words, processes, port):
-        ranks = [subprocess.Popen(["sleep", "60"]) for _ in range(processes)]
-        ranks[1].kill()
-        try:
-            return launch._wait(ranks)
-        finally:
-            for rank in ranks:
-                rank.kill()
-                rank.wait()
+    code = "import os, time; os.kill(os.getpid(), 9) if os.environ['RANK'] == '1' else time.sleep(60)"
 
-    monkeypatch.setattr(launch, "launch", begun)
+    def begun(command, processes, port):
+        return launch([sys.executable, "-c", code], processes, port)
+
+    monkeypatch.setattr("auglabel.lab.commands.train.launch", begun)
 
 
 def damaged_journal(monkeypatch):
@@ -753,7 +746,7 @@ TABLE = [
         "results/cpu/runs/...json is damaged: a measurement in it lacks rows or columns. Remove it, and it "
         "is made again.",
     ),
-    (comes_upon(lambda: Crew(engine="steam")), ["demo"], "engine must be local or ray, got 'steam'."),
+    (comes_upon(lambda: Executor(engine="steam")), ["demo"], "engine must be local or ray, got 'steam'."),
     (
         None,
         ["sweep", *TINY, "--search=labels.start_table=1..2", "--trials=2"],

@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 import torch
 
+import auglabel
+
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
@@ -37,6 +39,17 @@ def test_ones_own_augmentation_takes_fewer_than_15_lines():
     tree = ast.parse((EXAMPLES / "own_augmentation.py").read_text())
     (fade,) = (node for node in tree.body if isinstance(node, ast.ClassDef))
     assert fade.end_lineno - fade.lineno + 1 < 15
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("own_*.py")), ids=lambda path: path.stem)
+def test_examples_use_public_names_and_have_types(path):
+    assert "type: ignore" not in path.read_text()
+    listed = (EXAMPLES.parent / "docs" / "api.md").read_text()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module.startswith("auglabel"):
+            for name in (alias.name for alias in node.names):
+                public = name in auglabel.__all__ if node.module == "auglabel" else False
+                assert public or f":: {node.module}.{name}" in listed, name
 
 
 README = (Path(__file__).parents[1] / "README.md").read_text()

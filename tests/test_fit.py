@@ -117,15 +117,19 @@ def test_the_loop_does_what_a_plain_loop_does_to_the_bit(rule, step_of):
 def test_as_many_visits_as_buckets_are_enough():
     trainer = trainer_for("--regime=mixup_autolabel", "--calibrate.visits=50", "--epochs=1")
     train(trainer)
-    assert trainer.pool.sums[0].tolist() == [60] * 5
+    assert trainer.learned.pool.sums[0].tolist() == [60] * 5
 
 
 def test_it_takes_several_epochs_to_see_all_buckets_only_where_few_images_visit_them():
+    def epochs(*words):
+        trainer = trainer_for(*words)
+        return trainer.learned.updates_to_see_all(len(trainer.parts.validation))
+
     few = ["--split.validation=10"]
-    assert trainer_for("--regime=randaug_autolabel", *few).turns_to_see_all() == 5
-    assert trainer_for("--regime=randaug_autolabel").turns_to_see_all() == 0
-    assert trainer_for("--regime=randaug_autolabel", "--calibrate.rule=exact", *few).turns_to_see_all() == 0
-    assert trainer_for("--regime=randaug", *few).turns_to_see_all() == 0
+    assert epochs("--regime=randaug_autolabel", *few) == 5
+    assert epochs("--regime=randaug_autolabel") == 1
+    assert epochs("--regime=randaug_autolabel", "--calibrate.rule=exact", *few) == 1
+    assert epochs("--regime=randaug", *few) == 0
 
 
 REGIMES = {

@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader
 
 from auglabel import AugmentAndLabel, AugMix, LabelSmoothing, Mixup, MixupLabels
 from auglabel.data.embedded import Split, load_embedded
-from auglabel.integrations.parts import OnNormalized
+from auglabel.integrations.common import OnNormalized
 
 transformers = pytest.importorskip("transformers", reason="Transformers is not installed")
 

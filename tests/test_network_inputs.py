@@ -27,7 +27,6 @@ from auglabel.attack import pgd
 from auglabel.cli import main
 from auglabel.data.embedded import load_embedded
 from auglabel.data.source import InMemory
-from auglabel.lab.commands import demo
 from auglabel.lab.evaluate.conditions import conditions
 from auglabel.lab.evaluate.evaluate import evaluate
 from auglabel.lab.evaluate.options import Attack
@@ -247,11 +246,7 @@ def test_a_network_gets_pixels_from_a_command(words, run, calls, tmp_path):
     require_pixels(calls)
 
 
-def test_a_network_gets_pixels_in_the_demo_and_in_the_paper_s_jobs(calls, tmp_path, monkeypatch):
-    monkeypatch.setitem(demo.METHODS, "AutoLabel", [OURS, *SMALL[:3]])
-    demo.run("AutoLabel", seed=0, epochs=1)
-    require_pixels(calls)
-    calls.clear()
+def test_a_network_gets_pixels_in_the_jobs_of_sweeps_and_of_the_paper(calls, tmp_path):
     views = Choice("randaug", {"operations": ["rotate"]})
     job = Job("job", read_recipe("embedded", [*SMALL[:4], OURS]), (Measurement("clean"),), views)
     Results(tmp_path / "results", tmp_path / "runs").perform(job)

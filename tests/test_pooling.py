@@ -45,7 +45,7 @@ def test_labels_do_not_fall_below_the_accuracy_of_their_own_images_give_or_take_
 
 def test_weight_halves_with_every_level():
     known = Pool(DistanceGrid((4, 2)))(seen_in([(8, 0.0, 0), *[(0, 0.0, 0)] * 3, (0, 0.0, 0), (6, 0.0, 0)]))
-    assert known.count.tolist() == [28, 24, 22, 21, 23, 26]
+    assert known.weight.tolist() == [28, 24, 22, 21, 23, 26]
 
 
 def test_one_lucky_image_does_not_raise_a_label():
@@ -109,9 +109,9 @@ def test_pooling_is_what_the_words_say(data, levels, memory, count):
         known = pool(seen_in(buckets), torch.tensor(table))
     for bucket, (weight, gap, accuracy) in enumerate(slow(grid, memory, epochs, table)):
         if weight == 0:
-            assert known.count[bucket] == 0
+            assert known.weight[bucket] == 0
             continue
-        assert known.count[bucket].item() == pytest.approx(weight + DOUBT)
+        assert known.weight[bucket].item() == pytest.approx(weight + DOUBT)
         assert (known.confidence - known.accuracy)[bucket].item() == pytest.approx(gap, abs=1e-9)
         assert known.accuracy[bucket].item() == pytest.approx(accuracy, abs=1e-9)
         assert known.ece[bucket].item() == pytest.approx(abs(gap), abs=1e-9)
@@ -224,10 +224,10 @@ def test_state_goes_with_a_checkpoint():
     assert torch.equal(one(more).sums.nan_to_num(), other(more).sums.nan_to_num())
 
 
-def test_what_a_pool_does_not_know_is_nan():
-    known = Pool(DistanceGrid((2,)))(seen_in([(5, 4.0, 3), (5, 4.0, 3)]))
-    assert known.nll.isnan().all()
-    assert known.brier.isnan().all()
+def test_readings_of_an_unknown_bucket_are_nan():
+    known = Pool(DistanceGrid((1, 1)))(seen_in([(5, 4.0, 3), (0, 0.0, 0)]))
+    for name in ("accuracy", "confidence", "ece"):
+        assert getattr(known, name).isnan().tolist() == [False, True]
 
 
 def test_sums_keep_their_place_and_their_digits():
@@ -250,6 +250,8 @@ def test_a_memory_that_never_forgets_is_refused(memory):
 
 def test_what_is_no_calibration_of_the_grid_is_refused_and_changes_nothing():
     pool = Pool(DistanceGrid((2,)))
+    with pytest.raises(TypeError, match="Pool takes a Calibration, got PooledCalibration"):
+        Pool(DistanceGrid((1,)))(Pool(DistanceGrid((1,)))(seen_in([(4, 4.0, 0)])))
     with pytest.raises(TypeError, match="Pool takes a Calibration, got NoneType None"):
         pool(None)
     with pytest.raises(ValueError, match="there are 2 buckets, but the Calibration has 3 groups"):

@@ -6,7 +6,8 @@ import torch
 import yaml
 
 from auglabel.lab.recipe.catalogue import AUGMENTATIONS, DATASETS
-from auglabel.lab.recipe.read import RECIPES, RecipeError, help_text, read_recipe, recipe_names, recipe_path
+from auglabel.lab.recipe.options import RecipeError
+from auglabel.lab.recipe.read import RECIPES, help_text, read_recipe, recipe_names, recipe_text
 from auglabel.lab.runs.run import Run
 
 
@@ -327,6 +328,11 @@ def test_an_option_is_changed_as_the_recipe_with_it_would_be_read():
         (["--wd=0"], r'Did you mean "optimizer.weight_decay"\?'),
         (["--bs=8"], r'Did you mean "batch_size"\?'),
         (["--batch=8"], r'Did you mean "batch_size"\?'),
+        (["--epochs=1e3"], r"^--epochs: epochs must be a whole number, got 1000\.0\.$"),
+        (["--nesterov=0"], r"^--nesterov: optimizer.nesterov must be true or false, got 0\.$"),
+        (["--widths=8"], r"model.widths must be a list, got 8. Type it as \[8\]\.$"),
+        (["--widths=[8,16,x]"], r"model.widths must be a whole number, got x\.$"),
+        (["--validation=[1]"], r"split.validation must be a whole number or a number, got \[1\]\.$"),
     ],
 )
 def test_a_mistake_among_the_flags_is_named(words, complaint):
@@ -336,7 +342,7 @@ def test_a_mistake_among_the_flags_is_named(words, complaint):
 
 def test_an_unknown_recipe_gets_the_nearest_name():
     with pytest.raises(RecipeError, match=r'no recipe "cpu-cifar1".*Did you mean "cpu-cifar10"'):
-        recipe_path("cpu-cifar1")
+        read_recipe("cpu-cifar1")
 
 
 def test_a_file_that_is_not_there_or_not_text_is_one_sentence(tmp_path):
@@ -361,9 +367,28 @@ def test_help_lists_the_options_of_the_entries_chosen():
 
 
 def test_recipes_say_what_they_are_for():
-    for path in RECIPES.glob("*.yaml"):
-        assert path.read_text().startswith("# "), path
-        assert isinstance(yaml.safe_load(path.read_text()), dict)
+    for name in recipe_names():
+        assert recipe_text(name).startswith("# "), name
+        assert isinstance(yaml.safe_load(recipe_text(name)), dict)
+
+
+def test_a_row_of_the_table_is_the_recipe_of_its_printed_text(written):
+    for name in ("paper/cifar10-at_ls-0.03", "cpu/cifar100-augmix_ls", "cpu/fashion-vanilla_at"):
+        assert read_recipe(written(recipe_text(name)), words_for(name)) == read_recipe(name, words_for(name))
+
+
+def test_a_row_of_the_table_can_be_the_base_of_a_file(written):
+    recipe = read_recipe(written("base: paper/cifar10-at_ls-0.03\nepochs: 3\n"), ["--data.root=x"])
+    assert (recipe.training.epochs, recipe.augment.options["epsilon_max"]) == (3, 0.03)
+    assert recipe.labels == ("label_smoothing", {"rho": 0.1})
+
+
+def test_the_recipes_that_people_use_are_listed_without_the_published_rows():
+    usual = {path.stem for path in RECIPES.glob("*.yaml")} - {"rows"}
+    assert set(recipe_names(rows=False)) == usual
+    rows = [name for name in recipe_names() if name not in usual]
+    assert len(rows) == 108  # 60 of the paper's size, 48 of a CPU's
+    assert all(name.startswith(("paper/", "cpu/")) for name in rows)
 
 
 @pytest.mark.parametrize("name", DATASETS)

@@ -12,11 +12,11 @@ from optuna.trial import TrialState
 from sweeps import SLOW, TINY, killed_in_the_middle, results_in, sweep, times, trainings
 
 from auglabel import cli
-from auglabel.lab.sweep import search as searching
+from auglabel.lab.search import search as searching
+from auglabel.lab.search.journal import Study
+from auglabel.lab.search.search import Range, search_at
 from auglabel.lab.sweep.grid import Shared
 from auglabel.lab.sweep.job import Results
-from auglabel.lab.sweep.journal import Study
-from auglabel.lab.sweep.search import Range, search_at
 
 ALPHA = "labels.alpha=0.005..0.5"
 

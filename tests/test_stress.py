@@ -53,7 +53,7 @@ def some_images(count, dtype=torch.float32):
 
 
 def table_of(seen, alpha=0.7):
-    policy = AutoLabel(10, seen.groups, alpha=alpha)
+    policy = AutoLabel(10, len(seen.accuracy), alpha=alpha)
     policy.update(seen)
     return policy.table
 

@@ -11,16 +11,16 @@ from rich.console import Console
 from sweeps import SLOW, TINY, killed_in_the_middle, results_in, sweep, times, trainings
 
 from auglabel import cli
-from auglabel.lab.commands.swept import wall_hours
+from auglabel.lab.commands.sweep import wall_hours
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.runs.files import locked
-from auglabel.lab.sweep import sweep as sweeping
+from auglabel.lab.sweep import executor as sweeping
+from auglabel.lab.sweep.executor import Executor, run_all
 from auglabel.lab.sweep.grid import Shared, grid
 from auglabel.lab.sweep.job import Job, Results
 from auglabel.lab.sweep.measurement import Measurement
 from auglabel.lab.sweep.result import KEPT
 from auglabel.lab.sweep.summary import summary_of
-from auglabel.lab.sweep.sweep import Crew, run_all
 
 OVER = ["--over", "labels.alpha=0.02,1", "--seeds", "2"]
 NAMES = [f"alpha{alpha}-seed{seed}" for alpha in ("0.02", "1") for seed in (0, 1)]
@@ -177,7 +177,7 @@ def test_a_second_sweep_in_the_same_folder_is_refused(tmp_path, capsys):
 def test_the_bar_stays_out_of_the_log_of_a_job_in_this_process(tmp_path, capsys):
     results = Results(tmp_path / "results", tmp_path / "runs")
     job = Job("tiny", read_recipe("embedded", [*TINY, "--epochs=30"]))
-    assert run_all([job], results, Crew(workers=1), Console(force_terminal=True)) == []
+    assert run_all([job], results, Executor(workers=1), Console(force_terminal=True)) == []
     assert "\x1b" not in results.log(job).read_text()
     assert "\x1b" in capsys.readouterr().out
 

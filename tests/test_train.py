@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import termios
 import time
 from contextlib import contextmanager
@@ -23,8 +24,8 @@ from auglabel import RandAug, __version__, cli
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.runs.checkpoint import load_checkpoint, save_checkpoint
 from auglabel.lab.runs.run import TIMES, Run
-from auglabel.lab.train import launch
 from auglabel.lab.train import train as train_module
+from auglabel.lab.train.launch import launch, stop_signals
 from auglabel.table_file import load_table
 
 ROOT = Path(__file__).parents[1]
@@ -617,30 +618,57 @@ def test_a_port_in_use_is_one_sentence(tmp_path, two_processes):
     assert "Traceback" not in done.stderr
 
 
-class Ended:
-    """A process that ended with this code."""
-
-    def __init__(self, code):
-        self.returncode = code
-
-    def poll(self):
-        return self.returncode
+def ranks(*ends):
+    """A command whose ranks sleep some seconds and exit with a code; by that signal if it is negative."""
+    code = (
+        f"import os, time; seconds, code = {ends}[int(os.environ['RANK'])]; time.sleep(seconds); "
+        "os.kill(os.getpid(), -code) if code < 0 else os._exit(code)"
+    )
+    return [sys.executable, "-c", code]
 
 
 @pytest.mark.parametrize(
-    ("codes", "complaint"), [((-9, 1), "0 of 2"), ((1, -9), "1 of 2"), ((0, -9), "1 of 2")]
+    ("ends", "named"),
+    [
+        (((0, -9), (0.5, 1)), "0 of 2"),
+        (((0.05, 1), (0, -9)), "1 of 2"),  # the other may have ended by then, since it lost its peer
+        (((0, 0), (0.5, -9)), "1 of 2"),
+        (((30, 0), (0, -9)), "1 of 2"),  # the other is ended then
+    ],
 )
-def test_a_killed_rank_is_named_also_when_all_have_ended_by_then(codes, complaint, monkeypatch):
-    monkeypatch.setattr(time, "sleep", lambda seconds: None)
-    with pytest.raises(OSError, match=rf"process {complaint} was killed \(SIGKILL\)\."):
-        launch._wait([Ended(code) for code in codes])
+def test_a_killed_rank_is_named(ends, named):
+    with pytest.raises(OSError, match=rf"process {named} was killed \(SIGKILL\)\."):
+        launch(ranks(*ends), 2, None)
 
 
-def test_ranks_that_end_by_themselves_give_their_code(monkeypatch):
-    monkeypatch.setattr(time, "sleep", lambda seconds: None)
-    assert launch._wait([Ended(0), Ended(0)]) == 0
-    assert launch._wait([Ended(0), Ended(1)]) == 1
-    assert launch._wait([Ended(130), Ended(130)]) == 130
-    assert launch._wait([Ended(-2), Ended(130)], [signal.SIGINT]) == 130
-    with pytest.raises(OSError, match="process 0 of 2 was killed"):
-        launch._wait([Ended(-9), Ended(130)], [signal.SIGINT])
+@pytest.mark.parametrize(
+    ("ends", "code"),
+    [
+        (((0, 0), (0, 0)), 0),
+        (((0, 0), (0, 1)), 1),
+        (((0, 3), (1, 1)), 3),
+        (((0, 130), (0, 130)), 130),
+    ],
+)
+def test_ranks_that_end_by_themselves_give_the_code_of_one_that_failed(ends, code):
+    assert launch(ranks(*ends), 2, None) == code
+
+
+def test_launching_leaves_no_files_and_no_handlers(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    before = [signal.getsignal(number) for number in stop_signals()]
+    assert launch(ranks((0, 0)), 1, None) == 0
+    assert [signal.getsignal(number) for number in stop_signals()] == before
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="Windows has no hang-up")
+def test_a_hang_up_that_nohup_ignores_stops_nothing():
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        hang_up = (
+            "import os, signal, time; time.sleep(0.5); os.kill(os.getppid(), signal.SIGHUP); time.sleep(0.5)"
+        )
+        assert launch([sys.executable, "-c", hang_up], 1, None) == 0
+    finally:
+        signal.signal(signal.SIGHUP, before)

@@ -97,7 +97,7 @@ def test_previous_is_what_the_paper_prints_for_augmix():
 
 
 def test_variants_take_what_a_pool_hands_over():
-    """One bin, made-up examples in the count, and sums that are not known: all three must do no harm."""
+    """No bins, and made-up examples in the weight: neither must do harm."""
     pool, own = Pool(GRID), AutoLabel(2, len(GRID), alpha=0.5)
     pooled = pool(WRONG)
     own.update(pooled)

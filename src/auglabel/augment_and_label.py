@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import torch
-import torch.distributed as dist
 from torch import Generator, Tensor, nn
 
 from auglabel.augment.base import Augmentation
@@ -13,13 +12,14 @@ from auglabel.autolabel import AutoLabel
 from auglabel.calibration import Calibration
 from auglabel.errors import UserError, UserTypeError
 from auglabel.labels import LabelPolicy, TablePolicy
-from auglabel.measure import Batches, calibrate
+from auglabel.measure import Batches, calibrate, turns_to_see_all
 from auglabel.pooling import Pool
 from auglabel.util.checks import kind_of, require_whole
+from auglabel.util.ranks import rank_and_world
 
 
 class AugmentAndLabel(nn.Module):
-    """Moves a batch and gives the soft targets of what came out; learns after each epoch.
+    """Augments a batch and returns its soft targets; `update` learns them after each epoch.
 
     With `rule="pooled"` each validation image visits `visits` buckets an epoch, and a `Pool` makes the most
     of it; "exact" is the paper's, every image in every bucket. `policy` takes the place of AutoLabel; one
@@ -55,7 +55,9 @@ class AugmentAndLabel(nn.Module):
         self.policy = _policy(augment, num_classes, alpha) if policy is None else policy
         if policy is not None:
             _require_policy(augment, num_classes, alpha, policy)
-        self.rule, self.visits, self.bins = rule, visits, bins
+        buckets = len(augment.grid)
+        self.rule, self.bins = rule, bins
+        self.visits = min(visits, buckets) if rule == "pooled" else buckets
         self.pool = Pool(augment.grid, memory)
         self.register_buffer("updates", torch.zeros((), dtype=torch.int64))
 
@@ -67,14 +69,18 @@ class AugmentAndLabel(nn.Module):
         *,
         generator: Generator | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """The images moved, and their targets (B, K). Only attacks look at `model`."""
+        """The augmented images and their targets (B, K). Only attacks use `model`."""
         view = self.augment(images, labels, model, generator=generator)
         return view.images, self.policy(view)
+
+    def updates_to_see_all(self, images: int) -> int:
+        """Updates until validation images have visited every bucket; 0 if the policy does not learn."""
+        return turns_to_see_all(len(self.augment.grid), images, self.visits) if self.policy.adaptive else 0
 
     def update(
         self, model: nn.Module, loader: Batches, *, generator: Generator | None = None
     ) -> Calibration | None:
-        """Learn from the model on validation images, once after each epoch; what was seen of it.
+        """Learn from the model on validation images, once after each epoch; returns its calibration.
 
         `loader` yields (images, labels); under several ranks, each rank's own share. The model is called with
         floating point in [0, 1], also where the images are bytes. Without a `generator` the draws depend on
@@ -83,18 +89,17 @@ class AugmentAndLabel(nn.Module):
         if not self.policy.adaptive:
             return None
         turn = int(self.updates)
-        pooled = self.rule == "pooled"
         seen = calibrate(
             model,
             self.augment,
             loader,
-            visits=min(self.visits, len(self.augment.grid)) if pooled else None,
+            visits=self.visits,
             turn=turn,
             bins=self.bins,
             generator=_generator(turn) if generator is None else generator,
         )
         table = self.policy.table if isinstance(self.policy, TablePolicy) else None
-        self.policy.update(self.pool(seen, table) if pooled else seen)
+        self.policy.update(self.pool(seen, table) if self.rule == "pooled" else seen)
         self.updates += 1
         return seen
 
@@ -137,5 +142,4 @@ def _require_policy(
 
 
 def _generator(turn: int) -> Generator:
-    rank = dist.get_rank() if dist.is_available() and dist.is_initialized() else 0
-    return Generator().manual_seed((turn << 20) + rank)
+    return Generator().manual_seed((turn << 20) + rank_and_world()[0])

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import torch
 
-from auglabel.calibration import Calibration, require_seen
+from auglabel.calibration import BucketCalibration, require_seen
 from auglabel.errors import UserError
 from auglabel.labels import TablePolicy
 from auglabel.util.checks import require_number, require_whole
@@ -41,11 +41,11 @@ class AutoLabel(TablePolicy):
         self.alpha = alpha
 
     @torch.no_grad()
-    def update(self, seen: Calibration) -> None:
-        """Apply Eqn (1) to every bucket that `seen` holds examples of; the others keep their value."""
+    def update(self, seen: BucketCalibration) -> None:
+        """Apply Eqn (1) to every bucket that `seen` knows of; the others keep their value."""
         require_seen("AutoLabel.update", seen, len(self.table))
         table = self.table.cpu().double()
         direction = torch.sign(seen.confidence - seen.accuracy)
         moved = table - self.alpha * seen.ece * direction
         clipped = torch.maximum(moved, seen.accuracy).clamp(max=1)
-        self.table.copy_(torch.where(seen.count > 0, clipped, table))
+        self.table.copy_(torch.where(seen.accuracy.isnan(), table, clipped))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import math
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import torch
 import torch.distributed as dist
@@ -24,8 +25,28 @@ from auglabel.util.checks import (
     require_tensor,
     require_whole,
 )
+from auglabel.util.ranks import distributed
 
 COUNT, CONFIDENCE, CORRECT, NLL, BRIER = range(5)
+
+
+@runtime_checkable
+class BucketCalibration(Protocol):
+    """What labels are learned from: a `Calibration`, or what a `Pool` makes of one.
+
+    Readings have one entry per bucket, which is nan where nothing is known of it.
+    """
+
+    sums: Tensor  # (at least 3, buckets, ...) float64: count, confidence and correct, then others
+
+    @property
+    def accuracy(self) -> Tensor: ...
+
+    @property
+    def confidence(self) -> Tensor: ...
+
+    @property
+    def ece(self) -> Tensor: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,13 +119,13 @@ class Calibration:
         return total
 
     def __radd__(self, other: object) -> Calibration:
-        """So that `sum` adds up a list of them."""
+        """Lets `sum` add up a list of them: 0 + first."""
         return copy.deepcopy(self) if other == 0 else NotImplemented
 
     def summed_over_ranks(self) -> Calibration:
-        """The sum over all processes, the same on each; a copy where there is only one."""
+        """A copy that holds the sum over all processes; of one process, its own."""
         total = copy.deepcopy(self)
-        if dist.is_available() and dist.is_initialized():
+        if distributed():
             device = {"nccl": "cuda", "xccl": "xpu", "hccl": "hpu"}.get(dist.get_backend(), "cpu")
             sums = total.sums.to(device)
             dist.all_reduce(sums)
@@ -173,20 +194,20 @@ class Calibration:
 
 
 def require_seen(what: str, seen: object, buckets: int) -> None:
-    """A Calibration with a group per bucket whose count, confidence and accuracy are numbers."""
-    if not isinstance(seen, Calibration):
+    """Check that `seen` is a `BucketCalibration` with this many buckets and finite sums."""
+    if not isinstance(seen, BucketCalibration):
         raise UserTypeError(f"{what} takes a Calibration, got {kind_of(seen)}.")
-    if seen.groups != buckets:
+    if (groups := seen.sums.shape[1]) != buckets:
         raise UserError(
             f"{what} takes one group per bucket: there are {buckets} buckets, but the Calibration has "
-            f"{seen.groups} groups. Pass calibrate(model, augment, loader)."
+            f"{groups} groups. Pass calibrate(model, augment, loader)."
         )
     if not bool(seen.sums[[COUNT, CONFIDENCE, CORRECT]].isfinite().all()):
         raise UserError(f"{what} takes finite sums, but the Calibration holds nan or infinity.")
 
 
 def require_probs(probs: Tensor, labels: Tensor) -> Tensor:
-    """`probs` (B, K) in at least float32, once rows are known to be distributions and labels to fit."""
+    """Check that rows of `probs` (B, K) are distributions and labels fit; returns at least float32."""
     _require_scores("probs", probs, labels)
     if len(probs) == 0:
         return probs.float()
@@ -210,7 +231,7 @@ def require_probs(probs: Tensor, labels: Tensor) -> Tensor:
 
 
 def require_logits(logits: Tensor, labels: Tensor) -> Tensor:
-    """`logits` (B, K) in at least float32, once they are known to be logits and finite, and labels to fit."""
+    """Check that `logits` (B, K) are finite logits and labels fit; returns them in at least float32."""
     _require_scores("logits", logits, labels)
     exact = logits.to(torch.promote_types(logits.dtype, torch.float32))
     if len(logits) == 0:

@@ -1,9 +1,10 @@
-"""The command line: verbs, each one call into the lab."""
+"""The command line: finds the command, runs it, and says what went wrong."""
 
 from __future__ import annotations
 
 import atexit
 import difflib
+import importlib
 import os
 import shutil
 import signal
@@ -16,28 +17,13 @@ from types import FrameType
 
 from auglabel import __version__
 from auglabel.errors import UserError
+from auglabel.lab.commands import COMMANDS
 
 TRACEBACK = "AUGLABEL_TRACEBACK"  # environment variable: 1 shows where every failure comes from
 BUG = (
     "this is a defect of auglabel, or of a part of your own that it called, not a mistake in what you typed. "
     "Please report it with the lines above and what `auglabel doctor` prints."
 )
-
-VERBS = {
-    "demo": "train and compare on the embedded images, about two minutes",
-    "train": "train a recipe, or go on with a run",
-    "eval": "measure a run, or any network, on clean, attacked or corrupted images",
-    "sweep": "train a recipe with many values of its options and seeds, and choose; go on with a sweep",
-    "corrupt": "write corrupted copies of a data set's test images, as CIFAR-C and ImageNet-C have them",
-    "preview": "a picture of every bucket of an augmentation, with its learned confidence",
-    "inspect": "the learned confidence per bucket, epoch by epoch",
-    "audit": "which operations and magnitudes keep their label, for any trained network: no training",
-    "report": "one page, complete in itself, that compares runs: tables, charts, pictures",
-    "share": "a finished run as a folder for others: weights, labels, model card, in Hugging Face's layout",
-    "reproduce": "a table or figure of the paper, ours beside theirs: table2, figure5, ..., all",
-    "list": "what names there are: recipes, data, models, augmentations, labels, ...",
-    "doctor": "versions, machine, speed of each precision, and what is wrong: for a bug report",
-}
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -53,26 +39,18 @@ def main(words: Sequence[str] | None = None) -> int:
         print(f"auglabel {__version__}")
         return 0
     _find_home()
-    verb, *rest = words
-    if verb not in VERBS:
-        near = difflib.get_close_matches(verb, VERBS, n=1)
+    name, *rest = words
+    if name not in COMMANDS:
+        near = difflib.get_close_matches(name, COMMANDS, n=1)
         hint = f' Did you mean "{near[0]}"?' if near else ""
-        return _fail(f'there is no command "{verb}". There are: {", ".join(VERBS)}.{hint}', 2)
+        return _fail(f'there is no command "{name}". There are: {", ".join(COMMANDS)}.{hint}', 2)
     try:
-        if verb == "doctor":  # also where the packages that the other commands need are missing
-            from auglabel.lab.doctor import doctor
-
-            return doctor.run(rest)
-        from auglabel.lab.commands import verbs  # and torch with them
-
-        if signal.getsignal(signal.SIGINT) is _leave:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-        return verbs.run(verb, rest)
+        return _run(name, rest)
     except KeyboardInterrupt:
         return _fail("stopped.", 130)
     except ModuleNotFoundError as missing:
         return _fail(
-            f"{verb} needs {missing.name}, which is not installed. "
+            f"{name} needs {missing.name}, which is not installed. "
             "Install the extra that brings it: pip install 'auglabel[train]'.",
             1,
         )
@@ -81,15 +59,28 @@ def main(words: Sequence[str] | None = None) -> int:
     except Exception as error:
         if _lacks_memory(error):
             return _fail(
-                f"{verb} ran out of memory. Fewer images at a time need less: a smaller --batch_size. "
+                f"{name} ran out of memory. Fewer images at a time need less: a smaller --batch_size. "
                 "Images that do not fit are streamed with a smaller --data.memory_gb.",
                 1,
             )
         return _fail(BUG, 1, always=True)
 
 
+def _run(name: str, words: list[str]) -> int:
+    """Import the command, and torch with most of them, and run it; its exit code."""
+    command = importlib.import_module(f"auglabel.lab.commands.{name}")
+    if "torch" in sys.modules and signal.getsignal(signal.SIGINT) is _leave:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if {"--help", "-h"} & {*words} and hasattr(command, "OPTIONS"):  # doctor needs no extra to explain itself
+        from auglabel.lab.commands.arguments import help_text
+
+        print(help_text(name, command, [word for word in words if word not in ("--help", "-h")]))
+        return 0
+    return command.run(words) or 0
+
+
 def usage() -> str:
-    listed = "\n".join(f"  {verb:9} {what}" for verb, what in VERBS.items())
+    listed = "\n".join(f"  {name:9} {summary}" for name, summary in COMMANDS.items())
     return (
         "usage: auglabel COMMAND ... [--traceback]\n\n"
         "What label should an augmented image carry? AutoLabel learns it.\n\n"

@@ -57,7 +57,7 @@ class DistanceGrid:
         return sum(self.levels)
 
     def locate(self, kind: Tensor, strength: Tensor) -> Distance:
-        """The distance with the bucket that holds it."""
+        """The distance of this kind and strength, with its bucket."""
         require_same_length("DistanceGrid.locate", kind=kind, strength=strength)
         require_range("kind", kind, len(self.levels), "kinds")
         require_unit("strength", strength)
@@ -85,7 +85,7 @@ class DistanceGrid:
         return Distance(kind, strength, bucket)
 
     def level(self, distance: Distance) -> Tensor:
-        """Which of its kind's levels each distance is in, from 1."""
+        """Level of each distance within its kind, counted from 1."""
         return distance.bucket - self._tables(distance.bucket.device)[1][distance.kind] + 1
 
     def _tables(self, device: torch.device) -> tuple[Tensor, Tensor]:
@@ -94,6 +94,6 @@ class DistanceGrid:
 
     @functools.cached_property
     def _cpu_tables(self) -> tuple[Tensor, Tensor]:
-        """Levels and first bucket of each kind."""
+        """Number of levels and first bucket of each kind."""
         levels = torch.tensor(self.levels, device="cpu")
         return levels, levels.cumsum(0) - levels

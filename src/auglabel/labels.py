@@ -8,7 +8,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from auglabel.calibration import Calibration
+from auglabel.calibration import BucketCalibration
 from auglabel.errors import UserError, UserTypeError
 from auglabel.targets import one_class_targets, two_class_targets
 from auglabel.util.checks import kind_of, require_number, require_range, require_unit, require_whole
@@ -29,12 +29,12 @@ class LabelPolicy(nn.Module):
         """How sure the label of each example is, (B,) in [0, 1]."""
         raise NotImplementedError(f"{type(self).__name__} must define confidence(view).")
 
-    def update(self, seen: Calibration) -> None:
+    def update(self, seen: BucketCalibration) -> None:
         """Learn from the calibration seen on validation views; only adaptive policies can."""
         raise UserTypeError(f"{type(self).__name__} does not learn; update is for adaptive policies.")
 
     def forward(self, view: View) -> Tensor:
-        """Targets (B, K); every row sums to 1."""
+        """Soft targets (B, K) of a view; every row sums to 1."""
         require_range("view.labels", view.labels, self.num_classes, "classes")
         sure = self.confidence(view)
         if view.partner is None or view.share is None:
@@ -44,7 +44,7 @@ class LabelPolicy(nn.Module):
 
 
 class OneHot(LabelPolicy):
-    """The label as it is, however distorted the image."""
+    """Confidence 1 at every distance."""
 
     def confidence(self, view: View) -> Tensor:
         return torch.ones_like(view.strength)
@@ -87,7 +87,7 @@ class CCAT(LabelPolicy):
 
 
 class MixupLabels(LabelPolicy):
-    """Each class as sure as its part of the picture; one-hot where nothing was mixed in."""
+    """Each class has the share of its image in the mix; one-hot where nothing was mixed in."""
 
     def confidence(self, view: View) -> Tensor:
         return torch.ones_like(view.strength) if view.share is None else 1 - view.share

@@ -7,7 +7,6 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 
 import torch
-import torch.distributed as dist
 from torch import Generator, Tensor, nn
 
 from auglabel.augment.base import Augmentation
@@ -15,6 +14,7 @@ from auglabel.calibration import Calibration
 from auglabel.errors import UserError, UserTypeError
 from auglabel.util.checks import kind_of, require_whole
 from auglabel.util.inference import eval_mode, model_input, unwrapped
+from auglabel.util.ranks import rank_and_world
 from auglabel.view import View
 
 GOLDEN = (math.sqrt(5) - 1) / 2
@@ -82,8 +82,7 @@ def every_bucket(
     require_whole("turn", turn, 0)
     model = unwrapped(model)
     device = _device(model)
-    together = dist.is_available() and dist.is_initialized()
-    place, ranks = (dist.get_rank(), dist.get_world_size()) if together else (0, 1)
+    place, ranks = rank_and_world()
     step, start = (round_step(buckets), round_start(turn, buckets)) if visits < buckets else (1, 0)
     for images, labels in map(pair, loader):
         images, labels = images.to(device), labels.to(device)
@@ -95,7 +94,7 @@ def every_bucket(
 
 
 def pair(batch: object) -> tuple[Tensor, Tensor]:
-    """The images and labels of a batch, which must be just these two."""
+    """Check that a batch is (images, labels) and nothing else; returns the two."""
     if isinstance(batch, tuple | list) and [isinstance(part, Tensor) for part in batch] == [True, True]:
         return batch[0], batch[1]
     picked = "batch[0], batch[1]"
@@ -112,18 +111,18 @@ def pair(batch: object) -> tuple[Tensor, Tensor]:
 
 
 def round_step(buckets: int) -> int:
-    """How far apart successive buckets of the round are: the golden ratio, or the nearest that meets all."""
+    """Step between successive buckets of a round: nearest to the golden ratio, and coprime to `buckets`."""
     steps = (step for step in range(1, buckets + 1) if math.gcd(step, buckets) == 1)
     return min(steps, key=lambda step: abs(step - GOLDEN * buckets))
 
 
 def round_start(turn: int, buckets: int) -> int:
-    """The place where a turn begins: steps of the golden ratio spread turns evenly over the round."""
+    """Position in the round at which a turn begins; golden-ratio steps spread the turns evenly."""
     return int(turn * GOLDEN % 1 * buckets)
 
 
 def turns_to_see_all(buckets: int, images: int, visits: int) -> int:
-    """Turns of `every_bucket` until each bucket has been visited by some image."""
+    """Number of turns of `every_bucket` until each bucket has been visited by an image."""
     require_whole("buckets", buckets, 1)
     require_whole("images", images, 1)
     require_whole("visits", visits, 1)

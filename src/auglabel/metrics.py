@@ -77,7 +77,7 @@ def classwise_ece(probs: Tensor, labels: Tensor, bins: int = 15) -> float:
 
 
 def risk_coverage(probs: Tensor, labels: Tensor) -> RiskCoverage:
-    """How often the model errs when it may decline its least confident predictions."""
+    """Error rate as a function of coverage, when the least confident predictions are declined."""
     _, correct = _ranked(probs, labels)
     kept = torch.arange(1, len(correct) + 1, dtype=torch.float64)
     return RiskCoverage(kept / len(correct), (1 - correct.flip(0)).cumsum(0) / kept)
@@ -96,7 +96,7 @@ def _seen(probs: Tensor, labels: Tensor, bins: int) -> Calibration:
 
 
 def _some(probs: Tensor, labels: Tensor) -> Tensor:
-    """`probs`, checked and on the CPU, once there is at least one row of them."""
+    """Check `probs`, which need at least one row; returns them on the CPU."""
     checked = require_probs(probs, labels).detach().cpu()
     if len(checked) == 0:
         raise UserError("a metric needs at least one prediction, got none.")

@@ -5,15 +5,15 @@ count less the older they are; from the other magnitudes of its kind, the less t
 only as far as its own images leave open; and from `DOUBT` examples, made up, on which the model was neither
 sure nor right.
 
-Only the signed gap between confidence and accuracy is kept, as a Calibration with a single bin: there the
-ECE is |confidence - accuracy|, so that AutoLabel's rule moves labels by alpha times the gap itself. Noise in
-the gap averages out over epochs; noise in the ECE of 15 bins only ever adds. docs/cost.md has the whole
-argument and what it was measured against.
+Confidences are not binned, so the ECE is |confidence - accuracy|, and AutoLabel's rule moves labels by alpha
+times the signed gap. Noise in the gap averages out over epochs; noise in the ECE of 15 bins only ever adds.
+docs/cost.md has the whole argument and what it was measured against.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -30,6 +30,30 @@ if TYPE_CHECKING:
 RULE = "2"  # the form of the rule, which results name; in "1" neighbours counted with full weight
 DOUBT = 20
 LEEWAY = 0.7  # how far neighbours may move what a bucket's own images say, in standard errors of that
+
+
+@dataclass(eq=False)
+class PooledCalibration:
+    """What a `Pool` knows of every bucket. A bucket of weight 0 is unknown: its readings are nan."""
+
+    sums: Tensor  # (3, buckets) float64: weight, confidence, correct
+
+    @property
+    def weight(self) -> Tensor:
+        """Images that the readings rest on: own, those of other levels by their part, and `DOUBT`."""
+        return self.sums[COUNT]
+
+    @property
+    def confidence(self) -> Tensor:
+        return self.sums[CONFIDENCE] / self.weight
+
+    @property
+    def accuracy(self) -> Tensor:
+        return self.sums[CORRECT] / self.weight
+
+    @property
+    def ece(self) -> Tensor:
+        return (self.sums[CORRECT] - self.sums[CONFIDENCE]).abs() / self.weight
 
 
 class Pool(nn.Module):
@@ -49,13 +73,15 @@ class Pool(nn.Module):
         self.register_buffer("sums", torch.zeros(3, len(grid), dtype=torch.float64, device="cpu"))
 
     @torch.no_grad()
-    def forward(self, seen: Calibration, table: Tensor | None = None) -> Calibration:
-        """Add what was seen in an epoch; what is known of every bucket, in one bin, by all that was seen.
+    def forward(self, seen: Calibration, table: Tensor | None = None) -> PooledCalibration:
+        """Add what was seen in an epoch; returns what is known of every bucket from all epochs so far.
 
         `table` (num_buckets,), the labels so far, tells which are at 1 or at their accuracy and can go
-        no further: the gap there may stay for good, and is not lent to neighbours. The count includes
-        neighbours and made-up examples, and gap and accuracy are the smaller for these.
+        no further: the gap there may stay for good, and is not lent to neighbours. Gap and accuracy are
+        the smaller for the made-up examples.
         """
+        if not isinstance(seen, Calibration):
+            raise UserTypeError(f"Pool takes a Calibration, got {kind_of(seen)}.")
         require_seen("Pool", seen, len(self.grid))
         self._require_table(table)
         self.sums.mul_(self.memory).add_(seen.sums[[COUNT, CONFIDENCE, CORRECT]].sum(dim=2))
@@ -66,12 +92,8 @@ class Pool(nn.Module):
         free = None if table is None else _between(accuracy * count / (count + DOUBT), table.cpu().double())
         lenders, confidence, correct = self._with_neighbours(free)
         gap = _towards((own_confidence - own_correct) / own_count, (confidence - correct) / lenders, most)
-        known = Calibration(len(self.grid), bins=1)
-        known.sums.fill_(torch.nan)  # what is not pooled is not known
-        known.sums[COUNT, :, 0] = torch.where(count > 0, count + DOUBT, 0)
-        known.sums[CONFIDENCE, :, 0] = count * (accuracy + gap)
-        known.sums[CORRECT, :, 0] = count * accuracy
-        return known
+        weight = torch.where(count > 0, count + DOUBT, 0)
+        return PooledCalibration(torch.stack([weight, count * (accuracy + gap), count * accuracy]))
 
     def _require_table(self, table: Tensor | None) -> None:
         if table is not None:
@@ -89,13 +111,13 @@ class Pool(nn.Module):
         return self.sums + torch.cat(near, dim=1)
 
     def get_extra_state(self) -> Tensor:
-        """The kinds of the grid with their levels, as text in bytes: what the sums and the labels are for."""
+        """The grid's kinds and levels as text in bytes, so that a state says which grid it belongs to."""
         kinds = zip(self.grid.kinds, self.grid.levels, strict=True)
         words = ", ".join(f"{kind} {levels}" for kind, levels in kinds)
         return torch.frombuffer(bytearray(words.encode()), dtype=torch.uint8)
 
     def set_extra_state(self, state: Tensor) -> None:
-        """Refuse the state of another grid, even of one with as many buckets."""
+        """Raise an error if the state belongs to another grid, even one with as many buckets."""
         theirs, ours = (bytes(text.cpu().tolist()).decode() for text in (state, self.get_extra_state()))
         if theirs != ours:
             raise UserError(
@@ -109,12 +131,12 @@ class Pool(nn.Module):
         super()._load_from_state_dict(state_dict, prefix, *rest)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        """Sums stay as they are and where they are, whatever `.to()` or `.half()` is asked of."""
+        """Keep the sums in float64 on the CPU under `.to()`, `.half()` and the like."""
         return self
 
 
 def _spread(lent: Tensor) -> Tensor:
-    """What each level gets of the weaker and of the stronger ones, out of what each lends (3, levels)."""
+    """Sums that each level borrows from weaker and stronger levels of its kind; `lent` is (3, levels)."""
     weaker, stronger = torch.zeros_like(lent), torch.zeros_like(lent)
     for level in range(1, lent.shape[1]):
         weaker[:, level] = (weaker[:, level - 1] + lent[:, level - 1]) / 2
@@ -123,18 +145,18 @@ def _spread(lent: Tensor) -> Tensor:
 
 
 def _between(floor: Tensor, table: Tensor) -> Tensor:
-    """Which labels can go either way from here; a table is float32."""
+    """Which labels are strictly between their floor and 1, up to float32 error of the table."""
     return (table < 1) & (table > floor + 1e-6)
 
 
 def _standard_error(count: Tensor, correct: Tensor) -> Tensor:
-    """Of an accuracy or a gap that `count` images show; infinite without any."""
+    """Standard error of an accuracy or gap measured on `count` images; infinite for none."""
     share = (correct + 1) / (count + 2)
     return (share * (1 - share) / count).sqrt()
 
 
 def _towards(own: Tensor, pooled: Tensor, most: Tensor) -> Tensor:
-    """`own`, moved towards `pooled` by at most `most`; 0 where nothing was seen, not by neighbours either.
+    """`own` moved towards `pooled` by at most `most`; 0 where bucket and neighbours saw no image.
 
     So neighbours take away noise, but not what a bucket's own images have shown: with many of these `most`
     vanishes, and labels go where each bucket's own gap sends them.

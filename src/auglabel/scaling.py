@@ -95,7 +95,7 @@ class VectorScaling(nn.Module):
 
 
 def _checked(what: str, logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """Both on the CPU, logits in float64, once they are known to be finite and to fit each other."""
+    """Check that logits are finite and labels fit; returns both on the CPU, logits in float64."""
     require_same_length(what, logits=logits, labels=labels)
     logits = require_logits(logits, labels).cpu().double()
     if len(logits) == 0:
@@ -226,5 +226,5 @@ def _log_probs(found: Tensor, logits: Tensor) -> Tensor:
 
 
 def _gradient(error: Tensor, logits: Tensor) -> Tensor:
-    """Of the NLL in weight and bias, (2, K); `error` (N, K) is predicted less true probability."""
+    """Gradient of the NLL in weight and bias (2, K); `error` (N, K) is predicted minus true probability."""
     return torch.stack([(error * logits).mean(dim=0), error.mean(dim=0)])

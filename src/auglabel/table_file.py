@@ -18,7 +18,7 @@ AUDIT = "auglabel audit, version 1"  # a table and what it was read off
 
 
 def save_table(path: str | os.PathLike[str], table: Tensor, grid: DistanceGrid) -> None:
-    """Write the confidences of `grid`'s buckets, kind by kind; whole, or not at all."""
+    """Write the confidences of `grid`'s buckets, kind by kind, atomically."""
     values = table.detach().cpu().double()
     require_unit("table", values)
     if len(values) != len(grid):
@@ -30,7 +30,7 @@ def save_table(path: str | os.PathLike[str], table: Tensor, grid: DistanceGrid) 
 
 
 def load_table(path: str | os.PathLike[str], grid: DistanceGrid) -> Tensor:
-    """The confidences (num_buckets,) of a table or an audit, once they are known to fit `grid`."""
+    """Read the confidences (num_buckets,) of a table or an audit, and check that they fit `grid`."""
     rows = read_checksummed(Path(path), FORMAT, AUDIT, what="a label table").get("confidence")
     if not isinstance(rows, dict) or not all(isinstance(row, list) for row in rows.values()):
         raise UserError(f'{path}: "confidence" must hold a list of numbers per kind, got {kind_of(rows)}.')

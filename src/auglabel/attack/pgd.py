@@ -39,6 +39,7 @@ def pgd(
     restarts: int = 1,
     loss: Loss = "cross_entropy",
     early_stop: bool = False,
+    check_range: bool = True,
     generator: Generator | None = None,
 ) -> Tensor:
     """Images within `epsilon` (B,) of `images`, in max norm, that raise the model's loss.
@@ -49,9 +50,10 @@ def pgd(
     Gradients reach neither the parameters nor the returned images.
 
     `early_stop` spends nothing more on an image once it fools the model. That is for adversarial
-    accuracy alone: training, and calibration under attack, need every step.
+    accuracy alone: training, and calibration under attack, need every step. `check_range=False` does not look
+    whether pixels are in [0, 1], for which an accelerator has to wait.
     """
-    images = require_attackable(model, images, labels, loss)
+    images = require_attackable(model, images, labels, loss, check_range=check_range)
     require_whole("steps", steps, 1)
     require_whole("restarts", restarts, 1)
     if torch.is_inference_mode_enabled():
@@ -180,15 +182,17 @@ def margin(logits: Tensor, labels: Tensor) -> Tensor:
     return logits.scatter(1, true, -math.inf).amax(dim=1) - logits.gather(1, true).squeeze(1)
 
 
-def require_attackable(model: nn.Module, images: Tensor, labels: Tensor, loss: str) -> Tensor:
-    """The images, without gradients, once model, images, labels and loss are known to fit an attack.
+def require_attackable(
+    model: nn.Module, images: Tensor, labels: Tensor, loss: str, *, check_range: bool = True
+) -> Tensor:
+    """Check the arguments of an attack; returns the images, detached.
 
     That takes a module, floating point images in [0, 1], hard or soft labels, and a loss for such labels.
     """
     if not isinstance(model, nn.Module):
         raise UserTypeError(f"model must be a torch.nn.Module, got {kind_of(model)}.")
     require_tensor("images", images)
-    images = require_images("images", images.detach())
+    images = require_images("images", images.detach()) if check_range else images.detach()
     if images.dtype == torch.uint8:
         raise UserTypeError(
             f"Attacks need images in floating point in [0, 1], got {kind_of(images)}. "
@@ -214,7 +218,7 @@ def require_attackable(model: nn.Module, images: Tensor, labels: Tensor, loss: s
 
 
 def require_logits(logits: Tensor, labels: Tensor) -> None:
-    """A row of two or more logits for each label, and a class or a probability for each column."""
+    """Check for logits (B, K), K >= 2, that fit hard or soft labels."""
     require_tensor("The model's output", logits)
     if logits.dim() != 2 or len(logits) != len(labels) or logits.shape[1] < 2:
         raise UserError(
@@ -232,7 +236,7 @@ def require_logits(logits: Tensor, labels: Tensor) -> None:
 
 
 def _per_image(what: str, value: float | Tensor, images: Tensor, *, above_zero: bool = False) -> Tensor:
-    """A number, or one for each image, as (B, 1, 1, 1); finite and at least, or above, zero."""
+    """A number, or one per image, as (B, 1, 1, 1), checked to be finite and at least (or above) zero."""
     if not isinstance(value, Tensor):
         require_number(what, value, 0)
         if above_zero and value == 0:

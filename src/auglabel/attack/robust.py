@@ -56,6 +56,7 @@ def adversarial_accuracy(
                 restarts=restarts,
                 loss=loss,
                 early_stop=True,
+                check_range=False,
                 generator=generator,
             )
             right = _right(model, moved, classes)
@@ -65,7 +66,7 @@ def adversarial_accuracy(
 
 @dataclass(frozen=True)
 class Sanity:
-    """Accuracy under ever stronger attacks, and what in it an honest model would not show."""
+    """Accuracy under increasingly strong attacks; `suspicions` says what points to hidden gradients."""
 
     count: int  # images
     by_epsilon: dict[float, float]  # from 0, clean, to 1, where an attack may paint any image
@@ -75,7 +76,7 @@ class Sanity:
 
     @property
     def suspicions(self) -> list[str]:
-        """What hints at hidden gradients, in words; empty if nothing does."""
+        """Sentences on what suggests hidden gradients; empty if nothing does."""
         noise = max(0.02, 2 / self.count)
         found = []
         if (left := self.by_epsilon[1.0]) > 0:

@@ -65,7 +65,15 @@ class Adversarial(Augmentation):
             model = unwrapped(model)
             with eval_mode(model), torch.no_grad():
                 right = model(images[attacked]).float().softmax(dim=1)
-        moved = pgd(model, images[attacked], right, epsilon, steps=self.steps, generator=generator)
+        moved = pgd(
+            model,
+            images[attacked],
+            right,
+            epsilon,
+            steps=self.steps,
+            check_range=False,
+            generator=generator,
+        )
         reach = torch.zeros_like(strength)
         reach[attacked] = _reach(moved - images[attacked], epsilon)
         if self.clean_share:

@@ -9,7 +9,7 @@ from torch import Generator, Tensor, nn
 
 from auglabel.distance import Distance, DistanceGrid
 from auglabel.errors import UserError
-from auglabel.util.checks import require_images, require_integers, require_same_length
+from auglabel.util.checks import readable, require_images, require_integers, require_same_length
 from auglabel.view import View
 
 
@@ -22,6 +22,7 @@ class Augmentation:
     """
 
     grid: DistanceGrid
+    _looked = False  # at the pixel values of a first training batch
 
     def draw(self, n: int, device: torch.device, generator: Generator | None) -> Distance:
         """Distances for training; uniform over the grid unless overridden."""
@@ -61,8 +62,7 @@ class Augmentation:
         """
         if dtype is not None and not dtype.is_floating_point:
             raise UserError(f"dtype must be a floating point one, got {dtype}.")
-        checked = self.require(images)
-        images = images if checked is None else checked
+        images = self._checked(images, measuring=bucket is not None)
         require_integers("labels", labels)
         require_same_length(type(self).__name__, images=images, labels=labels)
         if bucket is None:
@@ -75,3 +75,18 @@ class Augmentation:
             return view
         scale = 255 if view.images.dtype == torch.uint8 else 1
         return replace(view, images=view.images.to(dtype) / scale)
+
+    def _checked(self, images: Tensor, measuring: bool) -> Tensor:
+        """Check the images; returns those to move.
+
+        Looking at pixel values makes an accelerator wait. There, only the first training batch is looked at,
+        and later ones are cut to [0, 1]. Batches on the CPU are all looked at, and so are those to measure,
+        where the sums wait anyway.
+        """
+        own_check = type(self).require is not Augmentation.require
+        if own_check or measuring or not self._looked or not isinstance(images, Tensor) or readable(images):
+            checked = self.require(images)
+            if not (own_check or measuring) and images.is_floating_point() and images.numel():
+                object.__setattr__(self, "_looked", True)
+            return images if checked is None else checked
+        return require_images("images", images, look=False)

@@ -41,7 +41,7 @@ class Mixing(Augmentation):
         return Distance(torch.zeros_like(bucket), strength, bucket)
 
     def apply(self, images, labels, distance, model, generator) -> View:  # type: ignore[no-untyped-def]
-        """A lone image, such as a last batch may be, has no partner: it stays as it is, at strength 0."""
+        """Mix every image with a partner; a batch of one image has none and stays as it is, at strength 0."""
         n = len(images)
         if n < 2:
             share = torch.zeros_like(distance.strength)
@@ -54,7 +54,7 @@ class Mixing(Augmentation):
     def mix(
         self, images: Tensor, order: Tensor, share: Tensor, generator: Generator | None
     ) -> tuple[Tensor, Tensor]:
-        """Each image mixed with `images[order]`, whose part should be `share` (B,); and what it is."""
+        """Mix each image with `images[order]` by about `share` (B,); returns the mix and the exact share."""
         raise NotImplementedError(f"{type(self).__name__} must define mix(...).")
 
 

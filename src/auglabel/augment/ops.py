@@ -267,19 +267,19 @@ def draw_whole(count: int, n: int, device: torch.device, generator: Generator | 
 
 
 def draw_sign(n: int, device: torch.device, generator: Generator | None) -> Tensor:
-    """-1 or 1, n times."""
+    """n random signs, -1 or 1."""
     return 2 * draw_whole(2, n, device, generator) - 1
 
 
 def require_options(interpolation: str | None, fill: int) -> None:
-    """The options that every user of `distort` passes on."""
+    """Check the options that are passed on to `distort`."""
     require_whole("fill", fill, 0, 255)
     if interpolation not in (None, "bilinear", "nearest"):
         raise UserError(f'interpolation must be "bilinear" or "nearest", got {brief(interpolation)}.')
 
 
 def require_operations(operations: Sequence[str]) -> tuple[str, ...]:
-    """Different names out of OPERATIONS, at least one."""
+    """Check for at least one name out of OPERATIONS, each once; returns them as a tuple."""
     unknown = [name for name in operations if name not in OPERATIONS]
     if unknown or not operations or len(set(operations)) < len(operations):
         raise UserError(

@@ -21,7 +21,7 @@ from auglabel.augment.base import Augmentation
 from auglabel.augment.randaug import RandAug
 from auglabel.augment_and_label import AugmentAndLabel
 from auglabel.errors import UserError, UserTypeError
-from auglabel.integrations.parts import learned_for, own_share
+from auglabel.integrations.common import learned_for, own_share
 from auglabel.util.checks import kind_of
 
 try:

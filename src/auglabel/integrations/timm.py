@@ -19,7 +19,7 @@ from auglabel.augment.augmix import AugMix
 from auglabel.augment.base import Augmentation
 from auglabel.augment.randaug import RandAug
 from auglabel.augment_and_label import AugmentAndLabel
-from auglabel.integrations.parts import learned_for, own_share
+from auglabel.integrations.common import learned_for, own_share
 from auglabel.measure import Batches
 
 __all__ = ["AugMix", "AugmentAndLabel", "RandAug", "TimmMixup"]
@@ -61,6 +61,6 @@ class TimmMixup(nn.Module):
         self.learned.update(model, own_share(loader, loader))
 
     def _follow(self, images: Tensor) -> None:
-        """timm's Mixup works wherever images are, without a `.to()`."""
+        """Move to the device of the images, as timm's Mixup needs no `.to()` either."""
         if self.learned.updates.device != images.device:
             self.learned.to(images.device)

@@ -21,7 +21,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
-import torch.distributed as dist
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, Subset
@@ -31,9 +30,10 @@ from auglabel.augment.base import Augmentation
 from auglabel.augment.randaug import RandAug
 from auglabel.augment_and_label import AugmentAndLabel
 from auglabel.errors import UserError, UserTypeError
-from auglabel.integrations.parts import Batch, learned_for
+from auglabel.integrations.common import Batch, learned_for
 from auglabel.util.checks import kind_of
 from auglabel.util.inference import unwrapped
+from auglabel.util.ranks import rank_and_world
 from auglabel.view import View
 
 try:
@@ -98,7 +98,7 @@ class TransformersCallback(TrainerCallback):
         self.validation, self.batch_size, self.keys, self.collator = validation, batch_size, keys, collator
 
     def training(self, dataset: Any) -> TrainingSet:
-        """The same examples, marked as those to be moved."""
+        """The same examples, marked as training examples, which `collate` augments."""
         return TrainingSet(dataset, self.keys[1])
 
     def collate(self, examples: list[dict[str, Any]]) -> dict[str, Any]:
@@ -139,27 +139,26 @@ class TransformersCallback(TrainerCallback):
         self._record(state)
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:
-        """Trainer evaluates and saves after this."""
+        """Update the labels; Trainer evaluates and saves after this."""
         if self.learned.policy.adaptive:
             self.learned.update(Logits(others["model"], self.keys[0]), self._share())
             self._record(state)
 
     def _record(self, state: Any) -> None:
-        """As plain numbers, which JSON keeps to the last bit."""
+        """Store the state as plain numbers, which JSON keeps exactly."""
         kept = {name: value.tolist() for name, value in self.learned.state_dict().items()}
         state.stateful_callbacks[STATE] = kept
 
     def _share(self) -> Iterator[Batch]:
         """This process's (images, labels) of the validation set."""
-        together = dist.is_available() and dist.is_initialized()
-        rank, world = (dist.get_rank(), dist.get_world_size()) if together else (0, 1)
+        rank, world = rank_and_world()
         rows = Subset(self.validation, range(rank, len(self.validation), world))
         for batch in DataLoader(rows, self.batch_size, collate_fn=self.collate):
             yield batch[self.keys[0]], batch[self._labels_in(batch)]
 
 
 class Logits(nn.Module):
-    """A model of Transformers as one that takes images and gives logits."""
+    """Wraps a Transformers model so that it takes images and returns logits."""
 
     def __init__(self, model: nn.Module, image: str) -> None:
         super().__init__()
@@ -185,7 +184,7 @@ def rows_of(view: View) -> Tensor:
 
 
 def view_of(rows: Tensor, images: Tensor) -> View:
-    """What `rows_of` was made of, but for the images, whose place anything of their number takes."""
+    """The view that `rows_of` encoded; `images` may be any tensor of that length."""
     label, bucket, strength, partner, share = rows.unbind(dim=1)
     mixed = bool((partner != NOBODY).any())
     return View(

@@ -127,7 +127,7 @@ class AlbumentationsTransforms(TorchvisionTransforms):
 
 @contextmanager
 def _own_streams(device: torch.device) -> Iterator[None]:
-    """Whatever is drawn meanwhile from torch, numpy or random leaves no trace."""
+    """Restore the random states of torch, numpy and random afterwards."""
     numpy_state, python_state = np.random.get_state(), random.getstate()  # noqa: NPY002
     accelerators = [device] if device.type == "cuda" else []
     try:

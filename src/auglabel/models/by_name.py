@@ -48,7 +48,8 @@ def model_function(name: str) -> Callable[..., nn.Module]:
         raise UserError(f'a model of your own is named as module:function, got "{shown(name)}".')
     if module in ("timm", "torchvision"):
         return _published(module, rest)
-    return imported(module, rest)
+    build: Callable[..., nn.Module] = imported(module, rest)
+    return build
 
 
 class Normalized(nn.Module):
@@ -64,7 +65,7 @@ class Normalized(nn.Module):
         return logits
 
 
-def imported(module: str, function: str) -> Callable[..., nn.Module]:
+def imported(module: str, function: str) -> Any:
     """An attribute, perhaps of an attribute, of a module; the current directory counts as importable."""
     if not all(part.isidentifier() for part in module.split(".")):
         raise UserError(f'name the module as Python imports it, such as "nets.mine", got "{module}".')
@@ -87,8 +88,7 @@ def imported(module: str, function: str) -> Callable[..., nn.Module]:
         found = getattr(found, part)
     if not callable(found):
         raise UserTypeError(f'"{module}:{function}" must be a function or a class, got {kind_of(found)}.')
-    build: Callable[..., nn.Module] = found
-    return build
+    return found
 
 
 def _lacks(what: str, error: ModuleNotFoundError) -> ImportError:

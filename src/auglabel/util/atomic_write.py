@@ -1,4 +1,4 @@
-"""Write a file whole or not at all."""
+"""Atomic writes: a file is complete or not there, also after a crash."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
-    """Let `write` fill a file beside `path`, then put it in place at once, on the disk."""
+    """Let `write` fill a temporary file beside `path`, sync it to disk, and rename it to `path`."""
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         write(partial)
@@ -36,7 +36,7 @@ def _umask() -> int:
 
 
 def _settle(folder: Path) -> None:
-    """The new name on the disk too, where the system can say so."""
+    """Sync the directory too, where the system can, so that the rename survives a crash."""
     if hasattr(os, "O_DIRECTORY"):
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:

@@ -1,7 +1,7 @@
-"""What callers must hand over, and the one sentence they get when it is something else.
+"""Checks of arguments: each raises one sentence that says what was expected and what came.
 
-Ids are looked at on the CPU only: on an accelerator every look would make training wait, so there shapes
-and dtypes are checked, and an id out of range ends in torch's own device assertion.
+On an accelerator every look at values makes training wait. There shapes and dtypes of ids are checked, and an
+id out of range ends in torch's own device assertion.
 """
 
 import difflib
@@ -20,19 +20,19 @@ Entry = TypeVar("Entry")
 
 
 def readable(tensor: Tensor) -> bool:
-    """Whether looking at the values is free of a wait for an accelerator."""
+    """Whether values can be read without waiting for an accelerator; False for an empty tensor."""
     return tensor.device.type == "cpu" and tensor.numel() > 0
 
 
 def kind_of(value: object) -> str:
-    """What came, in words short enough for a message."""
+    """A value's type and content, short enough for an error message."""
     if isinstance(value, Tensor):
         return f"a {str(value.dtype).removeprefix('torch.')} tensor of shape {tuple(value.shape)}"
     return f"{type(value).__name__} {brief(value)}"
 
 
 def brief(value: object) -> str:
-    """A value as Python writes it, on one line and not all of it if it is long."""
+    """The repr of a value on one line, shortened if it is long."""
     try:
         told = " ".join(_BRIEF.repr(value).split())
     except ValueError:  # a whole number of more digits than Python writes
@@ -46,10 +46,17 @@ _BRIEF.maxstring, _BRIEF.maxlong, _BRIEF.maxother = 80, 80, 200
 
 
 def shown(words: object, longest: int = 200) -> str:
-    """What a file or a library says, inside a sentence of ours: one line that prints, and no full stop."""
+    """Text of a file or a library for use inside a sentence: one printable line without a full stop."""
     text = " ".join(str(words)[: 10 * longest].split()).rstrip(".")
     text = "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
     return text if len(text) <= longest else f"{text[: longest - 3]}..."
+
+
+def require_instance(kind: type[Entry], name: str, made: object) -> Entry:
+    """What the function or class called `name` has made, which must be a `kind`."""
+    if not isinstance(made, kind):
+        raise UserTypeError(f"{name} must return {kind.__name__}, got {kind_of(made)}.")
+    return made
 
 
 def require_tensor(what: str, value: object) -> None:
@@ -58,14 +65,14 @@ def require_tensor(what: str, value: object) -> None:
 
 
 def require_integers(what: str, value: Tensor) -> None:
-    """A one-dimensional tensor of whole numbers."""
+    """Check for an int64 tensor of shape (B,)."""
     require_tensor(what, value)
     if value.dim() != 1 or value.dtype != torch.int64:
         raise UserTypeError(f"{what} must be an int64 tensor of shape (B,), got {kind_of(value)}.")
 
 
 def require_range(what: str, value: Tensor, count: int, each: str) -> None:
-    """Integer ids in 0 .. count - 1."""
+    """Check for ids (B,) in 0 .. count - 1."""
     require_integers(what, value)
     if not readable(value):
         return
@@ -76,7 +83,7 @@ def require_range(what: str, value: Tensor, count: int, each: str) -> None:
 
 
 def require_unit(what: str, value: Tensor, high: float = 1.0) -> None:
-    """A one-dimensional tensor of floating point numbers in [0, high]."""
+    """Check for a floating point tensor of shape (B,) in [0, high]."""
     require_tensor(what, value)
     if value.dim() != 1 or not value.is_floating_point():
         raise UserTypeError(f"{what} must be a floating point tensor of shape (B,), got {kind_of(value)}.")
@@ -99,8 +106,11 @@ def require_same_length(what: str, **parts: Tensor) -> None:
         raise UserError(f"{what} takes parts of equal length, but their lengths are: {told}.")
 
 
-def require_images(what: str, images: Tensor) -> Tensor:
-    """(B, C, H, W), uint8 or floating point in [0, 1]; float error beyond that range is cut off."""
+def require_images(what: str, images: Tensor, *, look: bool = True) -> Tensor:
+    """Check for images (B, C, H, W) in uint8 or floating point in [0, 1]; returns them, float error clamped.
+
+    Without `look`, which makes an accelerator wait, all values are clamped to [0, 1] instead of checked.
+    """
     require_tensor(what, images)
     if images.dim() != 4:
         raise UserError(f"{what} must have shape (B, C, H, W), got {kind_of(images)}.")
@@ -110,6 +120,8 @@ def require_images(what: str, images: Tensor) -> Tensor:
         raise UserTypeError(f"{what} must be uint8 or floating point, got {kind_of(images)}.")
     if images.numel() == 0:
         return images
+    if not look:
+        return images.clamp(0, 1)
     low, high = (float(edge) for edge in images.detach().aminmax())
     if math.isnan(low) or math.isnan(high):
         raise UserError(f"{what} must be in [0, 1], but some values are nan.")
@@ -124,7 +136,7 @@ def require_images(what: str, images: Tensor) -> Tensor:
 
 
 def _way_in(low: float, high: float) -> str:
-    """What to do about images that reach from `low` to `high`, which is not in [0, 1]."""
+    """Advice for images with values from `low` to `high`, outside [0, 1]."""
     if not (math.isfinite(low) and math.isfinite(high)):
         return "Some pixels are infinite: look at what was done to the images before."
     if low >= -0.1 and high <= 1.1:
@@ -138,7 +150,7 @@ def _way_in(low: float, high: float) -> str:
 
 
 def require_number(what: str, value: float, low: float, high: float = math.inf) -> None:
-    """A finite number in [low, high]."""
+    """Check for a finite number in [low, high]."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise UserTypeError(f"{what} must be a number, got {kind_of(value)}.")
     if not (math.isfinite(value) and low <= value <= high):
@@ -147,7 +159,7 @@ def require_number(what: str, value: float, low: float, high: float = math.inf) 
 
 
 def require_whole(what: str, value: int, low: int, high: float = math.inf) -> None:
-    """A whole number in low .. high."""
+    """Check for a whole number in low .. high."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise UserTypeError(f"{what} must be a whole number, got {kind_of(value)}.")
     if not low <= value <= high:
@@ -156,7 +168,7 @@ def require_whole(what: str, value: int, low: int, high: float = math.inf) -> No
 
 
 def entry(what: str, menu: Mapping[str, Entry], name: str) -> Entry:
-    """The entry of that name; for one that is not there, a sentence with the nearest."""
+    """The entry of that name; the error for an unknown one suggests the nearest."""
     if name not in menu:
         near = difflib.get_close_matches(name, menu, n=1)
         hint = f' Did you mean "{near[0]}"?' if near else ""

@@ -1,4 +1,4 @@
-"""JSON files that carry their format and their checksum: a damaged one is named, and never used.
+"""JSON files with a format and a checksum, so that a damaged one is never used.
 
 A file without a checksum is taken as it is: people write label tables by hand.
 """
@@ -22,7 +22,7 @@ LARGEST_WHOLE = 2**53  # beyond it whole numbers are no longer exact in every la
 
 
 class OtherFormat(UserError):
-    """A file is sound, but of another kind or version; `ours` says that it is of auglabel."""
+    """The file is intact, but of another format or version; `ours`: of a format of auglabel's."""
 
     def __init__(self, sentence: str, ours: bool) -> None:
         super().__init__(sentence)
@@ -30,12 +30,12 @@ class OtherFormat(UserError):
 
 
 def write_checksummed(path: Path, value: Mapping[str, Any]) -> None:
-    """Write it with its checksum, whole or not at all."""
+    """Write `value` with its checksum, atomically."""
     write_text(path, json.dumps(with_checksum(value), indent=1) + "\n")
 
 
 def with_checksum(value: Mapping[str, Any]) -> dict[str, Any]:
-    """With its checksum."""
+    """A copy of `value` with its checksum added."""
     plain = {key: each for key, each in value.items() if key != "checksum"}
     return {**plain, "checksum": _checksum(plain)}
 
@@ -67,7 +67,7 @@ def read_checksummed(
 
 
 def mismatch(value: Any, shape: Any, at: str = "") -> str:
-    """Where and how a value of JSON differs from a shape, as a clause; "" if it does not.
+    """Where and how a JSON value differs from a shape, as a clause; "" if it does not.
 
     A shape is a type (a float is finite, a whole number will do); None; `math.inf` for any number; a list
     with the shape of each entry; a dict with those of its keys, "key?" for one that may be missing and ...
@@ -100,7 +100,7 @@ def _key_mismatches(value: dict[str, Any], shape: Mapping[Any, Any], at: str) ->
 
 
 def _is(value: Any, shape: Any) -> bool:
-    """Whether it is of this type, or of one of these; False if its entries have to be looked at too."""
+    """Whether `value` is of the type `shape`, or one of several; False where entries must be compared too."""
     if isinstance(shape, tuple):
         return any(_is(value, each) for each in shape)
     if shape is None or shape is bool:
@@ -150,12 +150,12 @@ def _checksum(value: Mapping[str, Any]) -> str:
 
 
 def checksummed_line(value: Mapping[str, Any]) -> str:
-    """One line of JSON that ends in its checksum."""
+    """`value` as one line of JSON with its checksum."""
     return json.dumps({**value, "crc32": _crc(value)})
 
 
 def parse_line(line: str | bytes) -> dict[str, Any]:
-    """What `checksummed_line` took; the end of a sentence if it is damaged."""
+    """Parse a line of `checksummed_line`; the error is the end of a sentence."""
     try:
         found = json.loads(line)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Look at a model without changing it, and hand it what it takes."""
+"""Call a model for evaluation: eval mode, without its wrapper, with the input it takes."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,12 +10,12 @@ from torch.nn.parallel import DistributedDataParallel
 
 
 def unwrapped(model: nn.Module) -> nn.Module:
-    """The module inside a distributed wrapper, whose forward would wait for the other ranks."""
+    """The module inside a DistributedDataParallel wrapper, whose forward would wait for the other ranks."""
     return model.module if isinstance(model, DistributedDataParallel) else model
 
 
 def model_input(images: Tensor, model: nn.Module) -> Tensor:
-    """What `model` is called with: images in bytes as floats in [0, 1], in its dtype; the rest as it is.
+    """Images as `model` takes them: bytes become floats in [0, 1] in its dtype; others are unchanged.
 
     A model whose attribute `takes_bytes` is true gets bytes.
     """
@@ -28,7 +28,7 @@ def model_input(images: Tensor, model: nn.Module) -> Tensor:
 
 @contextmanager
 def eval_mode(model: nn.Module) -> Iterator[None]:
-    """Evaluation mode for a while; then every submodule gets back the mode it had."""
+    """Context in evaluation mode; afterwards every submodule has the mode it had before."""
     # frozen TorchScript has no mode
     training = [module for module in model.modules() if getattr(module, "training", False)]
     model.eval()

@@ -1,4 +1,4 @@
-"""Files that ship inside the package: recipes, embedded images, pieces of the report's page."""
+"""Data files of the package: recipes, embedded images, parts of the report's page."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 @functools.cache
 def resource_folder(folder: str) -> Path:
-    """A folder of the package; if that is imported from a zip, a copy that lives as long as this process."""
+    """A folder of the package on disk; for a zipped package, a copy that is deleted at exit."""
     inside = resources.files("auglabel").joinpath(folder)
     if isinstance(inside, Path):
         return inside

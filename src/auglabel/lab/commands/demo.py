@@ -1,157 +1,157 @@
-"""The demo's experiment: RandAug with three kinds of labels on the embedded images.
+"""`auglabel demo`: RandAug with three kinds of labels on the embedded images, as a sweep and its report.
 
-A small network learns from 1,000 images a seed, with one-hot labels, label smoothing and AutoLabel;
-all three see the same images, initial weights and transformations. Then it is measured on clean test
-images and on four distortions that RandAug does not contain.
+All runs of a seed see the same images, initial weights and transformations, and differ in their labels alone.
+They are measured on the test images as they are and under four corruptions that RandAug does not contain.
 """
 
 from __future__ import annotations
 
+import statistics
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import torch
-import torch.nn.functional as F
-from torch import Generator, Tensor, nn
+from rich import box
+from rich.console import Console
+from rich.table import Table
 
-from auglabel.lab.evaluate.conditions import Condition, as_it_is
-from auglabel.lab.evaluate.evaluate import Evaluation, evaluate
-from auglabel.lab.evaluate.results import as_json
-from auglabel.lab.pictures.inspect import Confidences
-from auglabel.lab.recipe.build import data_for
-from auglabel.lab.recipe.read import read_recipe
-from auglabel.lab.recipe.recipe import Recipe
-from auglabel.lab.report.subject import Subject
-from auglabel.lab.runs.run import versions
-from auglabel.lab.train.train import facts_of, labels_of
-from auglabel.lab.train.trainer import Trainer
+from auglabel.lab.commands.arguments import require_no_more
+from auglabel.lab.commands.sweep import SweepOptions
+from auglabel.lab.evaluate.results import IN_PERCENT
+from auglabel.lab.pictures.inspect import heat_map
+from auglabel.lab.recipe.options import flags
+from auglabel.lab.report.reported import ReportOptions, report
+from auglabel.lab.runs.files import locked
+from auglabel.lab.sweep.executor import Executor, require_done
+from auglabel.lab.sweep.grid import Grid, Point, Shared
+from auglabel.lab.sweep.job import Job, Results
+from auglabel.util.checks import require_whole
 
-METHODS = {  # words beyond those of the recipe "embedded"
-    "one-hot": ["--regime=randaug"],
-    "label smoothing": ["--regime=randaug_ls", "--labels.rho=0.01"],  # chosen by benchmarks/demo_choice.py
-    "AutoLabel": [],
+METHODS: dict[str, dict[str, str]] = {  # what each kind of labels changes in the recipe "embedded"
+    "one-hot": {"regime": "randaug"},
+    "label smoothing": {"regime": "randaug_ls", "labels.rho": "0.01"},  # chosen by benchmarks/demo_choice.py
+    "AutoLabel": {},
 }
-
-
-class Reading(NamedTuple):
-    """What a network reaches on one set of images."""
-
-    accuracy: float
-    ece: float
-    debiased_ece: float
-    nll: float
-    brier: float
+CORRUPTIONS = ("gaussian_noise", "defocus_blur", "fog", "pixelate")
+HEADS = {"accuracy": "accuracy", "ece": "ECE", "debiased_ece": "debiased", "nll": "NLL", "brier": "Brier"}
+FOLDER, PAGE = Path("runs/demo"), "runs/demo.html"
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What one run measured; `readings` by the images' name, "clean" or one of DISTORTIONS."""
+class DemoOptions:
+    """How much to train"""
 
-    method: str
-    seed: int
-    readings: dict[str, Reading]
-    table: list[float] | None  # AutoLabel's confidence per bucket
-    seconds: float
-    calibrating: float  # seconds of them
-    subject: Subject | None = None  # the same for the page
+    seeds: int = 3
+    """runs per kind of label"""
+    epochs: int = 40
+    """epochs per run"""
 
-
-def recipe_for(method: str, seed: int, epochs: int) -> Recipe:
-    return read_recipe("embedded", [*METHODS[method], f"--seed={seed}", f"--epochs={epochs}"])
+    def __post_init__(self) -> None:
+        require_whole("seeds", self.seeds, 1)
+        require_whole("epochs", self.epochs, 1)
 
 
-def run(method: str, seed: int, epochs: int, tick: Callable[[], None] | None = None) -> Outcome:
-    """Train one network, with a `tick` after each epoch, and measure it on the test images."""
-    start = time.perf_counter()
-    recipe, seen = recipe_for(method, seed, epochs), Seen()
-    trainer = trained(recipe, tick, seen)
-    table = trainer.table()
-    measured = test(trainer, seed)
-    readings = {
-        row.on: Reading(*(row.figures[name].value for name in Reading._fields)) for row in measured.rows
+USAGE, OPTIONS = "", (DemoOptions,)
+
+
+def run(words: list[str]) -> None:
+    options, rest = flags(DemoOptions, words)
+    require_no_more(rest)
+    console, start = Console(highlight=False, emoji=False), time.perf_counter()
+    sweep = sweep_of(options)
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with locked(FOLDER, f"another demo is under way in {FOLDER}: wait for it."):
+        left = sum(map(len, sweep.waiting()))
+        console.print(f"{sweep.count} runs, {left} of them to do, in {FOLDER}", markup=False)
+        require_done(sweep.run(Executor(), console), sweep.count)
+        show(sweep, console)
+        console.print(f"{left} runs in {time.perf_counter() - start:.0f} s.")
+        _report([job for jobs in zip(*sweep.jobs, strict=True) for job in jobs], sweep.results, console)
+
+
+def sweep_of(options: DemoOptions) -> Grid:
+    """Every kind of labels with every seed."""
+    measured = SweepOptions(measure=",".join(("clean", *CORRUPTIONS))).measured()
+    shared = Shared("embedded", (f"--epochs={options.epochs}",), measured)
+    points = [Point(name.replace(" ", "_"), values) for name, values in METHODS.items()]
+    results = Results(FOLDER / "results", FOLDER / "runs")
+    return Grid(shared, points, range(options.seeds), results)
+
+
+def show(sweep: Grid, console: Console) -> None:
+    """Print what was measured, and the labels that AutoLabel learned."""
+    found = {
+        name: [sweep.results.perform(job) for job in jobs]  # that is: read
+        for name, jobs in zip(METHODS, sweep.jobs, strict=True)
     }
-    seconds = time.perf_counter() - start
-    kept = None if table is None else table.tolist()
-    subject = _subject(recipe, trainer, seen, measured)
-    return Outcome(method, seed, readings, kept, seconds, trainer.state.calibrating, subject)
+    console.print(measured_table(found))
+    console.print(learned_table([result["labels"] for result in found["AutoLabel"]]))
+    recipe = sweep.jobs[-1][0].recipe
+    last = [sweep.results.run(job).metrics()[-1] for job in sweep.jobs[-1]]
+    share = statistics.fmean(epoch["calibration_share"] for epoch in last)
+    console.print(
+        f"{recipe.split['train']:,} training images a run. AutoLabel sees each validation image in "
+        f"{recipe.calibrate.visits} of 82 buckets an epoch and keeps {recipe.calibrate.memory:.0%} of the "
+        "older sums; the paper sees it in all of them. On grey images color does nothing. AutoLabel spent "
+        f"{share:.0%} of its time on calibration."
+    )
 
 
-@dataclass
-class Seen:
-    """What was measured after each epoch, and the labels learned so far."""
-
-    epochs: list[dict[str, Any]] = field(default_factory=list)
-    history: list[tuple[int, Confidences]] = field(default_factory=list)
-
-
-def trained(recipe: Recipe, tick: Callable[[], None] | None = None, seen: Seen | None = None) -> Trainer:
-    """A trainer at the end of its recipe; `seen` is filled on the way."""
-    trainer = Trainer(recipe, *data_for(recipe), device="cpu")
-    for _ in range(recipe.training.epochs):
-        start = time.perf_counter()
-        for _ in trainer.epoch(lambda step: False):
-            pass
-        speed = len(trainer.parts.train) / (time.perf_counter() - start)
-        record, labels = trainer.end_epoch(), labels_of(trainer)
-        if seen is not None:
-            seen.epochs.append(record | {"images_per_second": speed})
-            seen.history += [] if labels is None else [(record["epoch"], labels)]
-        if tick is not None:
-            tick()
-    return trainer
-
-
-def _subject(recipe: Recipe, trainer: Trainer, seen: Seen, measured: Evaluation) -> Subject:
-    data, parts = data_for(recipe)
-    facts = {"versions": versions(), **facts_of(recipe, data, parts, trainer)}
-    about = {"checkpoint": "last", "epoch": len(seen.epochs), "attack": None, "corruptions": None}
-    evaluations = {"demo": as_json(measured, about)}
-    name = f"{recipe.labels.name}-{recipe.training.seed}"
-    return Subject(name, recipe.as_dict(), facts, seen.epochs, seen.history, evaluations)
+def measured_table(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> Table:
+    """Mean and standard deviation over seeds for each kind of labels: clean, each corruption, their mean."""
+    seeds = len(next(iter(found.values())))
+    table = Table(
+        title=f"2,000 test images a row; mean ± standard deviation over {seeds} seeds",
+        caption="accuracy, ECE and debiased ECE in %; a corruption: mean of its 5 severities",
+        box=box.SIMPLE_HEAD,
+        padding=0,  # so that it fits 80 columns
+    )
+    for name in ("images", "labels"):
+        table.add_column(name, no_wrap=True)
+    for name in HEADS.values():
+        table.add_column(name, justify="right", no_wrap=True)
+    groups = {"clean": [0], "all four": [1, 2, 3, 4]} | {n: [i] for i, n in enumerate(CORRUPTIONS, start=1)}
+    for title, places in groups.items():
+        table.add_section()
+        for method, results in found.items():
+            cells = [
+                _spread([_mean(result, places, metric) for result in results], metric) for metric in HEADS
+            ]
+            table.add_row(title if method == next(iter(found)) else "", method, *cells)
+    return table
 
 
-def test(trainer: Trainer, seed: int) -> Evaluation:
-    """What the network reaches on the test images as they are, and under each of DISTORTIONS."""
-    rows = [Condition("clean", as_it_is)]
-    rows += [Condition(name, _moving(distort)) for name, distort in DISTORTIONS.items()]
-    parts = trainer.parts
-    return evaluate(trainer.measured, parts.test, parts.validation, rows, seed=seed, resamples=0)
+def _mean(result: Mapping[str, Any], places: Sequence[int], metric: str) -> float:
+    """Of a metric of one run, over the rows of the evaluations in these places."""
+    evaluations = [result["evaluations"][place] for place in places]
+    return statistics.fmean(
+        row[each["columns"].index(metric)] for each in evaluations for row in each["rows"]
+    )
 
 
-def _moving(distort: Callable[[Tensor, Generator], Tensor]) -> Callable[..., Tensor]:
-    def move(model: nn.Module, images: Tensor, labels: Tensor, generator: Generator) -> Tensor:
-        return distort(images, generator)
-
-    return move
-
-
-def noise(images: Tensor, generator: Generator) -> Tensor:
-    return (images + 0.15 * torch.randn(images.shape, generator=generator)).clamp(0, 1)
+def _spread(values: Sequence[float], metric: str) -> str:
+    scale, digits = (100, 1) if metric in IN_PERCENT else (1, 2)
+    mean = f"{scale * statistics.fmean(values):.{digits}f}"
+    return mean if len(values) == 1 else f"{mean}±{scale * statistics.stdev(values):.{digits}f}"
 
 
-def blur(images: Tensor, generator: Generator) -> Tensor:
-    return F.avg_pool2d(F.pad(images, (2, 2, 2, 2), mode="replicate"), 5, stride=1)
+def learned_table(labels: Sequence[Mapping[str, Sequence[float]]]) -> Table:
+    """AutoLabel's confidence per operation and magnitude, mean over seeds."""
+    levels = [len(row) for row in labels[0].values()]
+    flat = torch.tensor([[value for row in each.values() for value in row] for each in labels])
+    title = "Learned label confidence, % (mean over seeds)"
+    return heat_map(list(labels[0]), levels, flat.mean(dim=0), title, head="magnitude")
 
 
-def pixelate(images: Tensor, generator: Generator) -> Tensor:
-    return F.interpolate(F.avg_pool2d(images, 4), scale_factor=4, mode="nearest")
-
-
-def occlude(images: Tensor, generator: Generator) -> Tensor:
-    """A grey square of 10 pixels, anywhere inside."""
-    side, (height, width) = 10, images.shape[2:]
-    top = torch.randint(height - side + 1, (len(images), 1, 1, 1), generator=generator)
-    left = torch.randint(width - side + 1, (len(images), 1, 1, 1), generator=generator)
-    row, column = torch.arange(height)[:, None], torch.arange(width)
-    covered = (row >= top) & (row < top + side) & (column >= left) & (column < left + side)
-    return images.masked_fill(covered, 0.5)
-
-
-DISTORTIONS: dict[str, Callable[[Tensor, Generator], Tensor]] = {
-    "noise": noise,
-    "blur": blur,
-    "pixelate": pixelate,
-    "occlude": occlude,
-}
+def _report(jobs: Sequence[Job], results: Results, console: Console) -> None:
+    """All of it as a page, if what draws charts is installed."""
+    options = ReportOptions(out=PAGE, title="What label should an augmented image carry?")
+    try:
+        path = report([str(results.run(job).path) for job in jobs], options, [], console)
+    except ImportError as missing:
+        console.print(f"No page was written: {missing}", markup=False, soft_wrap=True)
+    else:
+        console.print(f"All of it as a page, to open in a browser: {path}", markup=False, soft_wrap=True)

@@ -27,7 +27,7 @@ from auglabel.lab.evaluate.options import require_severities
 from auglabel.lab.machine.bar import bar_of
 from auglabel.lab.machine.workers import cores, each
 from auglabel.lab.recipe import read as draft
-from auglabel.lab.recipe.catalogue import DATASETS
+from auglabel.lab.recipe.catalogue import DATASETS, data_set_for
 from auglabel.lab.recipe.recipe import flat
 from auglabel.lab.runs.files import locked
 from auglabel.lab.runs.run import Run
@@ -38,7 +38,7 @@ MAY_DIFFER = ("types", "data.name")  # of the facts, when a call goes on with th
 
 
 @dataclass(frozen=True)
-class Copies:
+class CopyOptions:
     """Which corruptions, and in which form"""
 
     suite: str = "all"
@@ -67,10 +67,11 @@ class Copies:
                 require_whole(name, getattr(self, name), 1)
 
 
-def corrupt_data(name: str, words: Sequence[str], out: Path, how: Copies) -> None:
+def corrupt_data(name: str, words: Sequence[str], out: Path, options: CopyOptions) -> None:
     """Write copies of what `name` says: a data set, the data of a recipe or run, or a path of pictures."""
     choice = draft.read_recipe(*_recipe(name, words)).data
-    write_copies(DATASETS[choice.name](**choice.options), out, how, Console(highlight=False, emoji=False))
+    data = data_set_for(choice.name, **choice.options)
+    write_copies(data, out, options, Console(highlight=False, emoji=False))
 
 
 def _recipe(name: str, words: Sequence[str]) -> tuple[str | None, list[str]]:
@@ -87,22 +88,22 @@ def _recipe(name: str, words: Sequence[str]) -> tuple[str | None, list[str]]:
     raise AssertionError(f"{name} is known, but was not met above")
 
 
-def write_copies(data: DataSet, out: Path, how: Copies, console: Console) -> None:
+def write_copies(data: DataSet, out: Path, options: CopyOptions, console: Console) -> None:
     """Copies of the test images, or of all where no part is for testing; those that are there stay."""
-    start, names = time.perf_counter(), suite(how.suite)
+    start, names = time.perf_counter(), suite(options.suite)
     source = data.train if data.test is None else data.test
-    count = min(how.images or len(source), len(source))
-    facts = _facts(data, source, count, names, how)
-    move = partial(corrupt, seed=how.seed, parameters=facts["parameters"], frost=how.frost)
+    count = min(options.images or len(source), len(source))
+    facts = _facts(data, source, count, names, options)
+    move = partial(corrupt, seed=options.seed, parameters=facts["parameters"], frost=options.frost)
     for name in names:  # says now, not after hours, what does not fit
-        if name != "frost" or how.frost:  # drawing its textures takes seconds
+        if name != "frost" or options.frost:  # drawing its textures takes seconds
             move(source.fetch(torch.tensor([0])), name, 1, index=[0])
     _agreed(out, facts)  # before anything is written
     with _at_work(out):
         about = _About(out / "about.json", _agreed(out, facts))
         kind = AsArrays if facts["layout"] == "npy" else AsFolders
         writer = kind(out, source, count, data.classes, move)
-        made = _write_all(writer, about, names, facts["severities"], how.workers or cores(), console)
+        made = _write_all(writer, about, names, facts["severities"], options.workers or cores(), console)
     types, severities = len(names), len(facts["severities"])
     frost = f" Frost: {facts['frost']}." if "frost" in names else ""
     console.print(
@@ -114,11 +115,13 @@ def write_copies(data: DataSet, out: Path, how: Copies, console: Console) -> Non
     )
 
 
-def _facts(data: DataSet, source: Source, count: int, names: Sequence[str], how: Copies) -> dict[str, Any]:
+def _facts(
+    data: DataSet, source: Source, count: int, names: Sequence[str], options: CopyOptions
+) -> dict[str, Any]:
     """All that decides what the copies are, for about.json."""
-    parameters = how.parameters or parameters_for(*source.shape[1:])
-    layout = how.layout or ("npy" if parameters == "cifar" else "folders")
-    if layout == "npy" and set(how.severities) != set(SEVERITIES):
+    parameters = options.parameters or parameters_for(*source.shape[1:])
+    layout = options.layout or ("npy" if parameters == "cifar" else "folders")
+    if layout == "npy" and set(options.severities) != set(SEVERITIES):
         raise UserError(
             "--severities: a file of the npy layout holds all five; --layout folders may have fewer."
         )
@@ -131,12 +134,12 @@ def _facts(data: DataSet, source: Source, count: int, names: Sequence[str], how:
         "part": "all" if data.test is None else "test",
         "images": count,
         "shape": list(source.shape),
-        "seed": how.seed,
+        "seed": options.seed,
         "parameters": parameters,
-        "frost": _frost(how.frost),
+        "frost": _frost(options.frost),
         "layout": layout,
         "named": "files" if layout == "folders" and file_names(source, count) else "rows",
-        "severities": sorted(how.severities),
+        "severities": sorted(options.severities),
         "types": list(names),
         "classes": list(data.classes),
     }

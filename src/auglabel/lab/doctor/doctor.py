@@ -1,20 +1,12 @@
-"""`auglabel doctor`: what a bug report needs of the installation and the machine, problems first.
-
-It needs the standard library alone, so that it can say what else is missing or broken.
-"""
+"""All facts that `auglabel doctor` tells, gathered with the standard library alone."""
 
 from __future__ import annotations
 
-import argparse
-import json
 import platform
-import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from auglabel import __version__
-from auglabel.errors import UserError
 from auglabel.lab.doctor import files as doctor_files
 from auglabel.lab.doctor import machine as doctor_machine
 from auglabel.lab.doctor import packages as doctor_packages
@@ -23,37 +15,6 @@ from auglabel.lab.doctor.files import private
 from auglabel.lab.doctor.probe import PRECISIONS
 from auglabel.lab.doctor.problems import find_problems
 from auglabel.lab.doctor.tries import Outcome, try_each
-
-
-def run(words: Sequence[str]) -> int:
-    """Print the screen, or the same as JSON."""
-    parser = _parser()
-    if "--help" in words or "-h" in words:
-        print(parser.format_help(), end="")
-        return 0
-    asked, rest = parser.parse_known_args(words)
-    if rest:
-        raise UserError(f'there is no option "{rest[0].partition("=")[0]}"; --help lists them.')
-    if sys.stderr.isatty():
-        print("trying each precision and each installed package, some seconds ...", file=sys.stderr)
-    facts = gather(asked.root)
-    print(json.dumps(facts, indent=1) if asked.json else doctor_text.screen(facts))
-    return 0
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> Any:
-        raise UserError(f"{message}; --help lists the options.")
-
-
-def _parser() -> argparse.ArgumentParser:
-    about = "What a bug report needs of the installation and the machine, problems first."
-    parser = _Parser("auglabel doctor", add_help=False, allow_abbrev=False, description=about)
-    parser.add_argument("--json", action="store_true", help="print one JSON object, for machines")
-    parser.add_argument(
-        "--data.root", dest="root", metavar="DIR", help="where to look for data sets; . and data if not given"
-    )
-    return parser
 
 
 def gather(root: str | None = None) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from auglabel.data.source import DataSet
 from auglabel.data.split import Parts
 from auglabel.errors import UserError
 from auglabel.lab.recipe.build import data_for, model_for
-from auglabel.lab.recipe.catalogue import AUGMENTATIONS
+from auglabel.lab.recipe.catalogue import augmentation_for
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.recipe.recipe import Recipe
 from auglabel.lab.runs.checkpoint import load_checkpoint, load_weights, require_fitting
@@ -50,12 +50,12 @@ class LoadedNetwork:
 def network_of_run(run: Run, words: Sequence[str], checkpoint: str = "last") -> LoadedNetwork:
     """A run's last or best weights; `words` may say where its data lie."""
     recipe = read_recipe(str(run.recipe_file), words)
-    if differences := run.recipe(recipe.model.name).differences(recipe):
+    if differences := run.recipe(*recipe.own_parts.values()).differences(recipe):
         raise UserError(f"a run is measured as it was trained, but {'; '.join(differences)} was asked for.")
     data, parts = data_for(recipe)
     run.require_data(data, parts)
     weights, about = run_weights(run, checkpoint)
-    augment = AUGMENTATIONS[recipe.augment.name](**recipe.augment.options)
+    augment = augmentation_for(recipe.augment.name, **recipe.augment.options)
     model = _loaded(recipe, data, weights, str(run.path))
     about = {"run": str(run.path), **about}
     return LoadedNetwork(model, recipe, data, parts, about, augment, run.path / "eval")

@@ -73,7 +73,7 @@ def _context() -> BaseContext:
     if sys.platform != "linux" or len(tempfile.gettempdir()) > 60:
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["auglabel.lab.commands.verbs"])
+    context.set_forkserver_preload(["auglabel.lab.sweep.executor"])
     return context
 
 

@@ -12,7 +12,7 @@ import yaml
 from auglabel.lab.paper.row import FIRST_SEED, Row
 from auglabel.lab.paper.study import Study
 from auglabel.lab.paper.verdicts import LEVEL, claims
-from auglabel.lab.recipe.read import recipe_path
+from auglabel.lab.recipe import row_recipes
 from auglabel.lab.sweep.forecast import core_hours
 from auglabel.lab.sweep.measurement import digest_words
 from auglabel.util.atomic_write import write_text
@@ -89,8 +89,6 @@ def _about(study: Study, row: Row, cost: Cost) -> dict[str, Any]:
 
 
 def gpu_hours(row: Row) -> float:
-    """What the header of a paper recipe estimates for one run, or for its share of the training images."""
-    told = re.search(r"(\d+) hours of a GPU", recipe_path(row.recipe).read_text(encoding="utf-8"))
-    assert told is not None
+    """What the table of recipes estimates for one run, or for its share of the training images."""
     share = re.search(r"--split\.train=(0\.\d+)", " ".join(row.words))
-    return float(told[1]) * (float(share[1]) if share else 1)
+    return row_recipes.gpu_hours(row.recipe) * (float(share[1]) if share else 1)

@@ -15,8 +15,8 @@ from auglabel.lab.paper.plan import Cost, costs_of, unit, write_plan
 from auglabel.lab.paper.row import Row, Scale
 from auglabel.lab.paper.study import MOST_SEEDS, NAMES, Study, in_order
 from auglabel.lab.runs.files import locked
+from auglabel.lab.sweep.executor import Executor, run_all
 from auglabel.lab.sweep.job import Job, Results
-from auglabel.lab.sweep.sweep import Crew, run_all
 from auglabel.util.checks import entry, require_whole
 
 PLANS = {"cpu": "plan.yaml", "fast": "plan-fast.yaml"}  # of what is run here, written before
@@ -59,7 +59,9 @@ class Reproduce:
         return Study(self.scale, results, there, self.seeds, words=options_of(self.folder, words))
 
 
-def reproduce(name: str, how: Reproduce, crew: Crew, console: Console, words: Sequence[str] = ()) -> int:
+def reproduce(
+    name: str, how: Reproduce, executor: Executor, console: Console, words: Sequence[str] = ()
+) -> int:
     """Run what is not there yet, then write the table or figure, or all of them; the exit code."""
     study = how.study(words)
     names = study.names() if name == "all" else [_known(name)]
@@ -69,16 +71,16 @@ def reproduce(name: str, how: Reproduce, crew: Crew, console: Console, words: Se
         if not (how.plan and how.scale == "paper"):  # whose cost is in its recipes
             study.require_data(rows)
         if how.plan:
-            costs = _show_plan(study, rows, crew, console)
+            costs = _show_plan(study, rows, executor, console)
             if name == "all" and how.scale in PLANS:
                 _write_plan(study, rows, costs, Path(how.out) / PLANS[how.scale], console)
             return 0
-        crew.require()
+        executor.require()
         keep_options(how.folder, study.words)
         study.results.runs.mkdir(parents=True, exist_ok=True)
         with locked(study.results.runs, f"another process is at work in {study.results.runs}."):
             for stage in study.stages(names):
-                failed += _run_stage(replace(study, failed=_stems(failed)), stage, crew, console)
+                failed += _run_stage(replace(study, failed=_stems(failed)), stage, executor, console)
     from auglabel.lab.paper.assemble import assemble
 
     assemble(names, study, how.folder, console)
@@ -89,7 +91,7 @@ def reproduce(name: str, how: Reproduce, crew: Crew, console: Console, words: Se
     return 1 if failed else 0
 
 
-def _run_stage(study: Study, rows: Sequence[Row], crew: Crew, console: Console) -> list[str]:
+def _run_stage(study: Study, rows: Sequence[Row], executor: Executor, console: Console) -> list[str]:
     """First the runs that choose, then those that are reported; a sentence for each that failed."""
     older = {row.name for row in rows if study.of_an_older_rule(row)}
     for name in sorted(older):
@@ -97,10 +99,10 @@ def _run_stage(study: Study, rows: Sequence[Row], crew: Crew, console: Console) 
         console.print(f"{line} Another --out runs it anew.", markup=False, soft_wrap=True)
     rows = [row for row in rows if row.name not in older]
     tuning = [(row, job) for row in rows for jobs in study.tuning(row).values() for job in jobs]
-    failed = _run(study, "to choose rho and alpha", in_order(tuning), crew, console)
+    failed = _run(study, "to choose rho and alpha", in_order(tuning), executor, console)
     study = replace(study, failed=study.failed | _stems(failed))
     reported = [(row, job) for row in rows for job in study.jobs(row)]
-    return failed + _run(study, "to report", in_order(reported), crew, console)
+    return failed + _run(study, "to report", in_order(reported), executor, console)
 
 
 def _stems(failed: Sequence[str]) -> frozenset[str]:
@@ -112,7 +114,7 @@ def _known(name: str) -> str:
     return name
 
 
-def _run(study: Study, why: str, jobs: Sequence[Job], crew: Crew, console: Console) -> list[str]:
+def _run(study: Study, why: str, jobs: Sequence[Job], executor: Executor, console: Console) -> list[str]:
     study.require_same_images(jobs)
     there = sum(study.results.read(job) is not None for job in jobs)
     if jobs:
@@ -121,10 +123,10 @@ def _run(study: Study, why: str, jobs: Sequence[Job], crew: Crew, console: Conso
         for other in study.results.others(job):
             line = f"{other} is of another version of this recipe, and is left alone."
             console.print(line, markup=False, soft_wrap=True)
-    return run_all(jobs, study.results, crew, console)
+    return run_all(jobs, study.results, executor, console)
 
 
-def _show_plan(study: Study, rows: Sequence[Row], crew: Crew, console: Console) -> dict[str, Cost]:
+def _show_plan(study: Study, rows: Sequence[Row], executor: Executor, console: Console) -> dict[str, Cost]:
     """Print what each row takes, and all together."""
     if not rows:
         console.print("No run is needed.")
@@ -143,8 +145,8 @@ def _show_plan(study: Study, rows: Sequence[Row], crew: Crew, console: Console) 
     runs, there, hours = (sum(column) for column in zip(*costs.values(), strict=True))
     left = sum(hours * (1 - there / runs) for runs, there, hours in costs.values() if runs)
     words = f"{runs} runs, {there} of them there; {hours:.1f} {cost}, about {left:.1f} of them left"
-    if study.scale in PLANS and crew.strength is not None:
-        words += f": {left / crew.strength:.1f} hours with {crew.strength} workers"
+    if study.scale in PLANS and executor.capacity is not None:
+        words += f": {left / executor.capacity:.1f} hours with {executor.capacity} workers"
     console.print(f"{words}.", markup=False, soft_wrap=True)
     return costs
 

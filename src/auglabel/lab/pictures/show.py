@@ -26,7 +26,7 @@ from auglabel.lab.pictures.inspect import (
 )
 from auglabel.lab.pictures.preview import contact_sheet
 from auglabel.lab.recipe.build import data_for, model_for
-from auglabel.lab.recipe.catalogue import AUGMENTATIONS
+from auglabel.lab.recipe.catalogue import augmentation_for
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.recipe.recipe import Recipe
 from auglabel.lab.runs.checkpoint import require_fitting
@@ -62,7 +62,7 @@ def sheet_of(
     tile: int = 64,
 ) -> Image.Image:
     """The contact sheet of a recipe's augmentation on its training images, with the labels learned."""
-    augment, table = AUGMENTATIONS[recipe.augment.name](**recipe.augment.options), None
+    augment, table = augmentation_for(recipe.augment.name, **recipe.augment.options), None
     if learned is not None:
         if shape_of(learned) != dict(zip(augment.grid.kinds, augment.grid.levels, strict=True)):
             raise UserError("its labels are for other distances than its augmentation has now.")

@@ -12,7 +12,7 @@ from torch import nn
 from auglabel.data.source import DataSet, InMemory, statistics
 from auglabel.data.split import Parts, split
 from auglabel.errors import UserError
-from auglabel.lab.recipe.catalogue import DATASETS
+from auglabel.lab.recipe.catalogue import data_set_for
 from auglabel.lab.recipe.recipe import Recipe
 from auglabel.lab.recipe.seeding import generator_for
 from auglabel.models.by_name import model_function
@@ -23,7 +23,7 @@ NORMS = (nn.modules.batchnorm._BatchNorm, nn.GroupNorm, nn.LayerNorm, nn.modules
 
 def data_for(recipe: Recipe) -> tuple[DataSet, Parts]:
     """The data set, and its images as training, validation and test parts."""
-    data = DATASETS[recipe.data.name](**recipe.data.options)
+    data = data_set_for(recipe.data.name, **recipe.data.options)
     parts = split(data, generator=generator_for(recipe.training.seed, "split"), **recipe.split)
     if data.test is None and isinstance(data.train, InMemory):  # measured before the test images were cut off
         mean, std = statistics(data.train.images[parts.train.rows])
@@ -78,18 +78,11 @@ def require_predictions(name: str, model: nn.Module, data: DataSet) -> None:
 def optimizer_for(recipe: Recipe, model: nn.Module) -> torch.optim.SGD:
     """SGD, with weight decay on everything or on all but normalisation layers."""
     how = recipe.optimizer
-    norms = {
-        parameter
-        for module in model.modules()
-        if isinstance(module, NORMS)
-        for parameter in module.parameters()
-    }
+    norms = {p for module in model.modules() if isinstance(module, NORMS) for p in module.parameters()}
     spared = [p for p in model.parameters() if how.decay == "not_norms" and p in norms]
     decaying = [p for p in model.parameters() if how.decay == "everything" or p not in norms]
-    groups: list[dict[str, Any]] = [
-        {"params": decaying},
-        *([{"params": spared, "weight_decay": 0.0}] if spared else []),
-    ]
+    groups: list[dict[str, Any]] = [{"params": decaying}]
+    groups += [{"params": spared, "weight_decay": 0.0}] if spared else []
     return torch.optim.SGD(
         groups, highest_rate(recipe), how.momentum, weight_decay=how.weight_decay, nesterov=how.nesterov
     )

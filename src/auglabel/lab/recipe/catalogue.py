@@ -1,7 +1,7 @@
-"""The menu: every augmentation and label policy by name, and the training regimes they make up.
+"""Every augmentation, label policy, data set and loss by name, and the training regimes they make up.
 
 Plain dictionaries; nothing registers itself. A new entry is one line here, and the contract tests run
-over it at once.
+over it at once. Parts of a user's own need none: they are named as `module:function`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 import torch.nn.functional as F
@@ -29,13 +29,31 @@ from auglabel.data.huggingface import huggingface
 from auglabel.data.npz import npz
 from auglabel.data.source import DataSet
 from auglabel.distance import DistanceGrid
+from auglabel.errors import UserError
 from auglabel.lab.recipe.variants import AutoLabelVariant
 from auglabel.labels import CCAT, FixedTable, LabelPolicy, LabelSmoothing, MixupLabels, OneHot
 from auglabel.losses import jensen_shannon, trades
+from auglabel.models.by_name import imported
 from auglabel.table_file import load_table
-from auglabel.util.checks import entry
+from auglabel.util.checks import entry, require_instance
 from auglabel.util.inference import model_input
 from auglabel.view import View
+
+Entry = TypeVar("Entry")
+
+
+def named(what: str, menu: Mapping[str, Entry], name: str) -> Entry:
+    """The entry of that name, or the function or class of a user's own that `module:function` names.
+
+    Importing runs code, so a name with a colon must come from the user: see `read_recipe`.
+    """
+    module, colon, attribute = name.partition(":")
+    if not colon:
+        return entry(what, menu, name)
+    if not module or not attribute:
+        raise UserError(f'{what}: name one of your own as module:function, got "{name}".')
+    found: Entry = imported(module, attribute)
+    return found
 
 
 def clean() -> Clean:
@@ -116,6 +134,11 @@ LOSSES: dict[str, Loss] = {
 }
 
 
+def loss_function(name: str) -> Loss:
+    """The loss of that name, ours or a user's own."""
+    return named("loss", LOSSES, name)
+
+
 @dataclass(frozen=True)
 class Regime:
     """One way to train: an augmentation, a label policy and a loss, by name, the first two with options."""
@@ -157,7 +180,18 @@ def regime(name: str) -> Regime:
 
 def labels_for(name: str, num_classes: int, grid: DistanceGrid, **options: Any) -> LabelPolicy:
     """The label policy of that name, told of the classes and buckets if it asks for them."""
-    policy = entry("label policy", LABELS, name)
-    asked = inspect.signature(policy).parameters
+    make = named("label policy", LABELS, name)
+    asked = inspect.signature(make).parameters
     given = {"num_classes": num_classes, "num_buckets": len(grid), "grid": grid}
-    return policy(**{key: value for key, value in given.items() if key in asked}, **options)
+    policy = make(**{key: value for key, value in given.items() if key in asked}, **options)
+    return require_instance(LabelPolicy, name, policy)
+
+
+def augmentation_for(name: str, /, **options: Any) -> Augmentation:
+    """The augmentation of that name, ours or a user's own, with these options."""
+    return require_instance(Augmentation, name, named("augmentation", AUGMENTATIONS, name)(**options))
+
+
+def data_set_for(name: str, /, **options: Any) -> DataSet:
+    """The data set of that name, ours or a user's own, with these options."""
+    return require_instance(DataSet, name, named("data set", DATASETS, name)(**options))

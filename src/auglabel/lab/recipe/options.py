@@ -1,32 +1,23 @@
-"""What options a recipe has: those of the signatures that its sections name, read by jsonargparse.
+"""Options: the parameters of a function or of a class, read off its signature, and values checked against it.
 
-A verb's own flags are read the same way: the fields of a dataclass.
+A recipe's options are those of what its sections name; a command's flags are the fields of a dataclass.
 """
 
 from __future__ import annotations
 
-import functools
-import inspect
-import re
-from argparse import ArgumentError
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import fields
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
-
-import yaml
-from jsonargparse import ArgumentParser, set_parsing_settings
 
 from auglabel.augment.clean import Clean
 from auglabel.data.split import split
 from auglabel.errors import UserError
-from auglabel.lab.recipe.catalogue import AUGMENTATIONS, DATASETS, LABELS
-from auglabel.lab.recipe.recipe import Calibrate, Engine, Optimizer, Training, flat, listed
+from auglabel.lab.recipe.catalogue import AUGMENTATIONS, DATASETS, LABELS, named
+from auglabel.lab.recipe.recipe import Calibrate, Engine, Optimizer, Training, listed
 from auglabel.lab.recipe.schedules import SCHEDULES
 from auglabel.models.by_name import model_function
-from auglabel.util.checks import entry, shown
+from auglabel.util.checks import brief, shown
+from auglabel.util.signatures import REQUIRED, Option, Unfit, converted, is_list, options_of
 
 Flags = TypeVar("Flags")
 
@@ -36,7 +27,7 @@ class RecipeError(UserError):
 
 
 class Menu(NamedTuple):
-    """A section that names an entry: where names are looked up, the one meant otherwise, what we give."""
+    """A section that names an entry: how names are looked up, the default, and the arguments that we give."""
 
     find: Callable[[str], Callable[..., Any]]
     default: str
@@ -44,13 +35,13 @@ class Menu(NamedTuple):
 
 
 MENUS = {
-    "data": Menu(partial(entry, "data set", DATASETS), "embedded"),
+    "data": Menu(partial(named, "data set", DATASETS), "embedded"),
     "model": Menu(model_function, "small", frozenset({"num_classes", "mean", "std"})),
-    "augment": Menu(partial(entry, "augmentation", AUGMENTATIONS), "randaug"),
+    "augment": Menu(partial(named, "augmentation", AUGMENTATIONS), "randaug"),
     "labels": Menu(
-        partial(entry, "label policy", LABELS), "one_hot", frozenset({"num_classes", "num_buckets", "grid"})
+        partial(named, "label policy", LABELS), "one_hot", frozenset({"num_classes", "num_buckets", "grid"})
     ),
-    "schedule": Menu(partial(entry, "schedule", SCHEDULES), "cosine", frozenset({"step", "steps"})),
+    "schedule": Menu(partial(named, "schedule", SCHEDULES), "cosine", frozenset({"step", "steps"})),
 }
 PLAIN: dict[str, Callable[..., Any]] = {
     "split": split,
@@ -59,113 +50,47 @@ PLAIN: dict[str, Callable[..., Any]] = {
     "calibrate": Calibrate,
     "engine": Engine,
 }
-MAKES = {section: PLAIN[section] for section in ("optimizer", "calibrate", "engine")}
-GIVEN_TO_PLAIN: dict[str, set[str | int]] = {"split": {"data", "generator"}}
+GIVEN_TO_SPLIT = frozenset({"data", "generator"})
 
 
-def parser_for(names: Mapping[str, str]) -> ArgumentParser:
-    """A parser of every option, with these entries in the sections that name one."""
-    if _may_change(names):
-        return _parser(names)
-    return _kept(tuple(sorted(names.items())))
-
-
-@functools.lru_cache(maxsize=64)
-def _kept(names: tuple[tuple[str, str], ...]) -> ArgumentParser:
-    return _parser(dict(names))
-
-
-def help_of(names: Mapping[str, str]) -> str:
-    """Every option, with these entries in the sections that name one, and what each means."""
-    with explained_options():
-        return without_files(_parser(names).format_help())
-
-
-@contextmanager
-def explained_options() -> Iterator[None]:
-    """Parsers made meanwhile know what fields mean: help needs that alone, and it is slow to find out."""
-    set_parsing_settings(docstring_parse_attribute_docstrings=True)
-    try:
-        yield
-    finally:
-        set_parsing_settings(docstring_parse_attribute_docstrings=False)
-
-
-def _parser(names: Mapping[str, str]) -> ArgumentParser:
-    parser = ArgumentParser(exit_on_error=False, add_help=False)
-    parser.add_class_arguments(Training)
+def sections_of(names: Mapping[str, str]) -> Iterable[tuple[str, Callable[..., Any], dict[str, Option]]]:
+    """Each section, what it configures and its options, where sections of MENUS have these entries."""
+    yield "", Training, options_of(Training)
     for section, menu in MENUS.items():
-        parser.add_argument(f"--{section}.name", default=names[section], type=str, help="which one")
         call = menu.find(names[section])
-        takes = set(inspect.signature(call).parameters)
-        add = parser.add_class_arguments if inspect.isclass(call) else parser.add_function_arguments
-        add(call, section, skip=set(takes & menu.given), fail_untyped=False)
+        yield section, call, {"name": Option(str, names[section]), **options_of(call, menu.given)}
     for section, call in PLAIN.items():
-        add = parser.add_class_arguments if inspect.isclass(call) else parser.add_function_arguments
-        add(call, section, skip=GIVEN_TO_PLAIN.get(section, set()), fail_untyped=False)
-    return parser
+        yield section, call, options_of(call, GIVEN_TO_SPLIT if call is split else ())
 
 
-def usual(names: Mapping[str, str]) -> Mapping[str, Any]:
-    """The value of every option, by its dotted key, where nothing but these entries was asked for."""
-    if _may_change(names):
-        return _defaults(_parser(names))
-    return _usual(tuple(sorted(names.items())))
+def all_options(names: Mapping[str, str]) -> dict[str, Option]:
+    """Every option of a recipe with these entries, by its dotted key."""
+    return {
+        f"{section}.{name}".lstrip("."): option
+        for section, _, options in sections_of(names)
+        for name, option in options.items()
+    }
 
 
-@functools.lru_cache(maxsize=64)
-def _usual(names: tuple[tuple[str, str], ...]) -> Mapping[str, Any]:
-    """Asked for every job of a sweep or a table, and slow to ask a parser for."""
-    return MappingProxyType(_defaults(_kept(names)))
+def defaults_of(names: Mapping[str, str]) -> dict[str, Any]:
+    """The value of every option, by its dotted key, of a recipe that names these entries and sets nothing."""
+    return {
+        key: None if option.default is REQUIRED else listed(option.default)
+        for key, option in all_options(names).items()
+    }
 
 
-def _defaults(parser: ArgumentParser) -> dict[str, Any]:
-    return flat(listed(parser.get_defaults().as_dict()))
-
-
-def _may_change(names: Mapping[str, str]) -> bool:
-    """Whether one of them is a function of the user's, in a module that may be another tomorrow."""
-    return any(":" in name for name in names.values())
-
-
-def without_files(text: str) -> str:
-    """Help without the usage, which repeats all that follows, and without a file per section."""
-    text = re.sub(r"\A.*?\n\n", "", text, flags=re.S)
-    return re.sub(r"^  --\w+ CONFIG\s+Path to a configuration file\.\n", "", text, flags=re.M)
-
-
-def explained(message: str, origin: Callable[[str], str]) -> str:
-    """jsonargparse's complaint as a sentence that begins with the place, which `origin` knows."""
-    if missing := re.search(r"arguments are required: ([\w.]+)", message):
-        section, _, option = missing[1].rpartition(".")
-        return f"{origin(section)}{section} needs {option}: --{missing[1]} VALUE."
-    wrong = re.search(r'key "([^"]+)"', message)
-    came = re.search(r"(?:Got|Given) value: (.*)", message)
-    expected = re.findall(r"Expected (?:an? )?(.*?)(?:\. Got value|\n|$)", message)
-    if not (wrong and came and expected):
-        return f"{origin(wrong[1]) if wrong else ''}{shown(message, 500)}."
-    wanted = " or ".join(dict.fromkeys(_plain(each) for each in expected))
-    if "a list" in wanted:
-        form = "" if came[1].startswith(("[", "{")) else f" Type it as [{shown(came[1])}]."
-        return f"{origin(wrong[1])}{wrong[1]} must be {wanted}, got {shown(came[1])}.{form}"
-    return f"{origin(wrong[1])}{wrong[1]} must be {wanted}, got {shown(came[1])}."
-
-
-def _plain(expected: str) -> str:
-    """What jsonargparse expected, in words."""
-    names = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "a word"}
-    names |= {"NoneType": "null", "tuple": "a list", "collections.abc.Sequence": "a list"}
-    if literal := re.search(r"Literal\[(.*?)\]", expected):
-        return f"one of {literal[1]}"
-    if elements := re.search(r"tuple with (\d+) elements", expected):
-        return f"a list of {elements[1]} values"
-    inner = re.sub(r"<class '(.*?)'>", r"\1", expected)
-    return names.get(inner, inner)
-
-
-def yaml_text(value: Any) -> str:
-    """A value on one line, as a flag would carry it."""
-    return str(yaml.safe_dump(value, default_flow_style=True, width=10**6)).removesuffix("\n...\n").strip()
+def checked(key: str, option: Option, value: Any, origin: str) -> Any:
+    """`value` as the option takes it; a complaint begins with `origin`."""
+    try:
+        return converted(option.kind, value)
+    except OverflowError:
+        raise RecipeError(f"{origin}{key} is too large a number.") from None
+    except Unfit as unfit:
+        got = shown(unfit.value) if isinstance(unfit.value, str) else brief(unfit.value)
+        single = isinstance(unfit.value, str | int | float) and not got.startswith(("[", "{"))
+        way_out = f" Type it as [{got}]." if unfit.wanted == "a list" and single else ""
+        raise RecipeError(f"{origin}{key} must be {unfit.wanted}, got {got}.{way_out}") from None
 
 
 def pairs(words: Sequence[str]) -> list[tuple[str, str]]:
@@ -182,31 +107,19 @@ def pairs(words: Sequence[str]) -> list[tuple[str, str]]:
     return found
 
 
-def flags(kind: type[Flags], words: list[str]) -> tuple[Flags, list[str]]:
-    """A verb's own flags out of `words`, and the words that are left."""
-    names = {field.name for field in fields(kind)}  # type: ignore[arg-type]
-    given = pairs(words)
-    parser = _parser_of(kind)  # type: ignore[arg-type]
-    own = [(key, _listed(kind, key, value)) for key, value in given if key in names]
+def flags(kind: type[Flags], words: Sequence[str]) -> tuple[Flags, list[str]]:
+    """A command's own flags, the fields of a dataclass, out of `words`; and the words that are left."""
+    options, found, rest = options_of(kind), {}, []
+    for key, text in pairs(words):
+        if key not in options:
+            rest.append(f"--{key}={text}")
+            continue
+        if is_list(options[key].kind) and not text.startswith("["):
+            text = f"[{text}]"
+        found[key] = checked(key, options[key], text, f"--{key}: ")
+    if missing := [key for key, option in options.items() if option.default is REQUIRED and key not in found]:
+        raise RecipeError(f"--{missing[0]} VALUE is needed.")
     try:
-        found = parser.parse_args([f"--{key}={value}" for key, value in own])
-    except ArgumentError as error:
-        raise RecipeError(explained(str(error), lambda key: f"--{key}: ")) from None
-    rest = [word for key, value in given if key not in names for word in (f"--{key}={value}",)]
-    try:
-        return kind(**found.as_dict()), rest
+        return kind(**found), rest
     except (ValueError, TypeError) as error:
-        raise RecipeError(f"--{error}" if str(error).startswith(tuple(names)) else str(error)) from None
-
-
-@functools.lru_cache(maxsize=32)
-def _parser_of(kind: type) -> ArgumentParser:
-    parser = ArgumentParser(exit_on_error=False, add_help=False)
-    parser.add_class_arguments(kind)
-    return parser
-
-
-def _listed(kind: type, key: str, value: str) -> str:
-    """a,b for a flag that takes several, as [a,b]."""
-    several = isinstance(getattr(kind, key, None), tuple)
-    return f"[{value}]" if several and not value.startswith("[") else value
+        raise RecipeError(f"--{error}" if str(error).startswith(tuple(options)) else str(error)) from None

@@ -2,15 +2,14 @@
 
 A section such as `augment: {name: augmix, max_depth: 2}` names an entry of the catalogue and gives its
 constructor's arguments; there is no second list of options. Later layers win: the recipe that the file
-names as its `base`, the file, then the flags, and in each a regime first. Naming another entry forgets the
-options of the one before.
+names as its `base`, the file, then the flags, and in each a regime first. Choosing another entry resets its
+options.
 """
 
 from __future__ import annotations
 
 import difflib
 import re
-from argparse import ArgumentError
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from functools import partial
@@ -19,24 +18,18 @@ from typing import Any, NamedTuple
 
 from auglabel.augment.clean import Clean
 from auglabel.lab.recipe import schedules
-from auglabel.lab.recipe.catalogue import AUGMENTATIONS, HARD_LABELS, labels_for, regime
-from auglabel.lab.recipe.options import (
-    MAKES,
-    MENUS,
-    PLAIN,
-    RecipeError,
-    explained,
-    help_of,
-    pairs,
-    parser_for,
-    yaml_text,
-)
+from auglabel.lab.recipe.catalogue import HARD_LABELS, Regime, augmentation_for, labels_for, regime
+from auglabel.lab.recipe.options import MENUS, PLAIN, RecipeError, all_options, checked, pairs, sections_of
 from auglabel.lab.recipe.recipe import Choice, Recipe, Training, flat, listed
+from auglabel.lab.recipe.row_recipes import row_recipes
 from auglabel.lab.recipe.yamlfile import Lines, read_yaml
 from auglabel.util.checks import brief, shown
+from auglabel.util.help_text import help_of_section
 from auglabel.util.resources import resource_folder
+from auglabel.util.signatures import REQUIRED
 
 RECIPES = resource_folder("recipes")
+NAMED = (*MENUS, "loss")  # options that may name a part of the user's own, as module:function
 SHORT = {"lr": "learning_rate", "wd": "weight_decay", "bs": "batch_size", "batch": "batch_size"}  # for hints
 
 
@@ -51,31 +44,65 @@ def read_recipe(name: str | None = None, words: Sequence[str] = (), *, typed: Se
 
 def help_text(name: str | None, words: Sequence[str]) -> str:
     """Every option of the recipe, with the entries that `name` and `words` choose."""
-    return help_of(_draft(name, words).names)
+    return "\n".join(help_of_section(*section) for section in sections_of(_draft(name, words).names))
+
+
+def recipe_names(rows: bool = True) -> list[str]:
+    """The built-in recipes: first those that people use, then, if asked for, those of published rows."""
+    files = sorted(path.stem for path in RECIPES.glob("*.yaml") if path.name != "rows.yaml")
+    return [*files, *(sorted(row_recipes()) if rows else ())]
+
+
+def recipe_text(name: str) -> str:
+    """A built-in recipe as YAML, with comments that say what it is for."""
+    rows = row_recipes()
+    return rows[name].text if name in rows else _find(name)[0].path.read_text(encoding="utf-8")
 
 
 def _draft(name: str | None, words: Sequence[str], typed: Sequence[str] = ()) -> _Draft:
     flags = [Setting(key, value, f"--{key}: ") for key, value in pairs(words)]
-    draft = _Draft({*typed, *(value for key, value, _ in flags if key in ("model", "model.name"))})
+    draft = _Draft({*typed, *(value for key, value, _ in flags if key.removesuffix(".name") in NAMED)})
     if name is not None:
-        _take_file(draft, recipe_path(name), ())
+        _take_recipe(draft, *_find(name), ())
     draft.take(flags)
     return draft
 
 
-def _take_file(draft: _Draft, path: Path, after: tuple[Path, ...]) -> None:
-    """The settings of a file, on top of those of the recipe that it names as its `base`."""
-    lines, found = read_yaml(path)
+def _find(name: str, place: str = "") -> tuple[Lines, dict[str, Any]]:
+    """What a file, a run's recipe or a built-in recipe holds; a complaint begins with `place`."""
+    path = Path(name)
+    if path.suffix in (".yaml", ".yml"):
+        return read_yaml(path)
+    if path.is_dir() and (path / "recipe.yaml").is_file():
+        return read_yaml(path / "recipe.yaml")
+    if name in row_recipes():
+        return Lines(path), dict(row_recipes()[name].settings)
+    usual = recipe_names(rows=False)
+    if name in usual:
+        return read_yaml(RECIPES / f"{name}.yaml")
+    near = difflib.get_close_matches(name, recipe_names(), n=1)
+    hint = f' Did you mean "{near[0]}"?' if near else ""
+    raise RecipeError(
+        f'{place}there is no recipe "{shown(name)}". Give a .yaml file, or one of: {", ".join(usual)}, '
+        f"or a published row's, which auglabel list recipes --all shows.{hint}"
+    )
+
+
+def _take_recipe(draft: _Draft, lines: Lines, found: dict[str, Any], after: tuple[Path, ...]) -> None:
+    """The settings of a recipe, on top of those of the one that it names as its `base`."""
+    after = (lines.path.resolve(), *after)
     if (base := found.pop("base", None)) is not None:
         place = lines.place("base")
         if not isinstance(base, str):
             raise RecipeError(f"{place}base must name a recipe, got {brief(base)}.")
-        below = path.parent / base if base.endswith((".yaml", ".yml")) else recipe_path(base, place)
-        if not below.is_file():
-            raise RecipeError(f"{place}there is no file {shown(below)}.")
-        if below.resolve() in (path.resolve(), *after):
+        beside = lines.path.parent / base
+        is_file = beside.suffix in (".yaml", ".yml")
+        if is_file and not beside.is_file():
+            raise RecipeError(f"{place}there is no file {shown(beside)}.")
+        below = _find(str(beside) if is_file else base, place)
+        if below[0].path.resolve() in after:
             raise RecipeError(f"{place}{shown(base)} has this very recipe as its base.")
-        _take_file(draft, below, (path.resolve(), *after))
+        _take_recipe(draft, *below, after)
     own = _own_regimes(found.pop("regimes", {}), lines)
     for name, settings in own.items():
         draft.regimes[name] = [*draft.regimes.get(name, []), *settings]
@@ -92,36 +119,8 @@ def _own_regimes(found: Any, lines: Lines) -> dict[str, list[Setting]]:
         if not isinstance(sections, dict):
             raise RecipeError(f"{place}regimes must hold a regime's sections, got {brief(sections)}.")
         own[name] = [Setting(key, value, place) for key, value in flat(sections).items()]
-        try:
-            regime(name)
-        except ValueError as error:
-            raise RecipeError(f"{place}{error}") from None
+        _regime(name, place)
     return own
-
-
-def recipe_path(name: str, place: str = "") -> Path:
-    """The file meant by a path or by the name of a built-in recipe; a complaint begins with `place`."""
-    path = Path(name)
-    if path.suffix in (".yaml", ".yml"):
-        return path
-    if path.is_dir() and (path / "recipe.yaml").is_file():
-        return path / "recipe.yaml"
-    built_in = recipe_names()
-    if name in built_in:
-        return RECIPES / f"{name}.yaml"
-    near = difflib.get_close_matches(name, built_in, n=1)
-    hint = f' Did you mean "{near[0]}"?' if near else ""
-    usual = [each for each in built_in if "/" not in each]
-    raise RecipeError(
-        f'{place}there is no recipe "{shown(name)}". Give a .yaml file, or one of: {", ".join(usual)}, '
-        f"or a published row's, which auglabel list recipes shows.{hint}"
-    )
-
-
-def recipe_names() -> list[str]:
-    """The built-in ones; those in a folder have its name before theirs."""
-    paths = (path.relative_to(RECIPES) for path in RECIPES.rglob("*.yaml"))
-    return sorted((path.with_suffix("").as_posix() for path in paths), key=lambda name: ("/" in name, name))
 
 
 class Setting(NamedTuple):
@@ -136,7 +135,7 @@ class _Draft:
     """Settings in the order they were made, and which entry each section has by now."""
 
     def __init__(self, typed: set[str]) -> None:
-        self.typed = typed  # modules that the user has named
+        self.typed = typed  # parts of the user's own that the user has named
         self.regimes: dict[str, list[Setting]] = {}  # what files change in them
         self.regime = ""  # the last one chosen
         self.names = {section: menu.default for section, menu in MENUS.items()}
@@ -155,64 +154,64 @@ class _Draft:
             section = key.removesuffix(".name")
             if section in MENUS:
                 self._choose(section, value, origin)
+            elif key == "loss" and isinstance(value, str):
+                self._require_typed("loss", value, origin)
         self.settings += [s for s in layer if s.key != "regime" and s.key.removesuffix(".name") not in MENUS]
 
     def _choose(self, section: str, name: Any, origin: str) -> None:
         if not isinstance(name, str):
             raise RecipeError(f"{origin}{section} must name an entry, got {brief(name)}.")
-        if ":" in name and name not in self.typed:
-            library, _, rest = name.partition(":")
-            known = library in ("timm", "torchvision")
-            if not known or ":" in rest:
-                does = "fetched from elsewhere" if known else "imported and run"
-                raise RecipeError(
-                    f'{origin}"{shown(name)}" would be {does}, and no file may ask for that. '
-                    f"If you trust it, say so: --model {shown(name)}."
-                )
+        self._require_typed(section, name, origin)
         try:
             MENUS[section].find(name)
-        except (ValueError, ImportError) as error:
+        except (ValueError, TypeError, ImportError) as error:
             raise RecipeError(f"{origin}{error}") from None
         if name != self.names[section]:
             self.settings = [s for s in self.settings if not s.key.startswith(f"{section}.")]
         self.names[section], self.origins[section] = name, origin
 
+    def _require_typed(self, option: str, name: str, origin: str) -> None:
+        """Refuse a part that would be imported, or fetched, unless the user has named it."""
+        library, colon, rest = name.partition(":")
+        published = option == "model" and library in ("timm", "torchvision")
+        if not colon or name in self.typed or (published and ":" not in rest):
+            return
+        does = "fetched from elsewhere" if published else "imported and run"
+        raise RecipeError(
+            f'{origin}"{shown(name)}" would be {does}, and no file may ask for that. '
+            f"If you trust it, say so: --{option} {shown(name)}."
+        )
+
     def recipe(self) -> Recipe:
-        parser = parser_for(self.names)
-        known = {action.dest for action in parser._actions} - set(MENUS) - set(PLAIN)
-        self.settings = [setting._replace(key=self._resolved(setting, known)) for setting in self.settings]
-        texts = [
-            f"--{key}={value if isinstance(value, str) else yaml_text(value)}"
-            for key, value, _ in self.settings
-        ]
-        try:
-            found = parser.parse_args(texts)
-        except ArgumentError as error:
-            raise RecipeError(explained(str(error), self._origin)) from None
-        except OverflowError:
-            longest = max(zip(texts, self.settings, strict=True), key=lambda each: len(each[0]))[1]
-            raise RecipeError(f"{longest.origin}{longest.key} is too large a number.") from None
-        return self._built(listed(found.as_dict()))
+        known = all_options(self.names)
+        self.settings = [each._replace(key=self._resolved(each, set(known))) for each in self.settings]
+        found = {key: option.default for key, option in known.items()}
+        for key, value, origin in self.settings:
+            found[key] = checked(key, known[key], value, origin)
+        sections: dict[str, Any] = {section: {} for section in (*MENUS, *PLAIN)}
+        for key, value in found.items():
+            section, _, option = key.rpartition(".")
+            if value is REQUIRED:
+                raise RecipeError(f"{self._origin(section)}{section} needs {option}: --{key} VALUE.")
+            (sections[section] if section else sections)[option] = listed(value)
+        return self._built(sections)
 
     def _built(self, found: dict[str, Any]) -> Recipe:
         """The recipe, once everything in it that can be made without data has been made."""
         made: dict[str, Any] = {
-            section: self._made(section, call, found[section]) for section, call in MAKES.items()
+            section: self._made(section, PLAIN[section], found[section])
+            for section in ("optimizer", "calibrate", "engine")
         }
         top = {field.name: found[field.name] for field in fields(Training)}
         choices: dict[str, Any] = {
             section: Choice(name, {k: v for k, v in found[section].items() if k != "name"})
             for section, name in self.names.items()
         }
-        recipe = Recipe(
-            training=self._made("", Training, top),
-            split=found["split"],
-            prepare=found["prepare"],
-            **made,
-            **choices,
-        )
+        plain = {"split": found["split"], "prepare": found["prepare"]}
+        recipe = Recipe(training=self._made("", Training, top), **plain, **made, **choices)
         self._made("prepare", Clean, recipe.prepare)
-        augment = self._made("augment", AUGMENTATIONS[recipe.augment.name], recipe.augment.options)
+        make = partial(augmentation_for, recipe.augment.name)
+        augment = self._made("augment", make, recipe.augment.options)
         if recipe.labels.name != "table":  # files are read when training begins
             options = {key: value for key, value in recipe.labels.options.items() if key != "start_table"}
             self._made("labels", partial(labels_for, recipe.labels.name, 2, augment.grid), options)
@@ -267,11 +266,15 @@ class _Draft:
         )
 
 
-def _settings_of_regime(setting: Setting) -> list[Setting]:
+def _regime(name: str, place: str) -> Regime:
     try:
-        chosen = regime(str(setting.value))
+        return regime(name)
     except ValueError as error:
-        raise RecipeError(f"{setting.origin}{error}") from None
+        raise RecipeError(f"{place}{error}") from None
+
+
+def _settings_of_regime(setting: Setting) -> list[Setting]:
+    chosen = _regime(str(setting.value), setting.origin)
     sections = {
         "loss": chosen.loss,
         "augment": {"name": chosen.augment, **chosen.augment_options},

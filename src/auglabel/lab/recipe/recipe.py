@@ -9,9 +9,9 @@ from typing import Any, Literal, NamedTuple
 import yaml
 
 from auglabel.errors import UserError
-from auglabel.lab.recipe.catalogue import LOSSES
+from auglabel.lab.recipe.catalogue import loss_function
 from auglabel.pooling import require_memory
-from auglabel.util.checks import entry, require_number, require_whole, shown
+from auglabel.util.checks import require_number, require_whole, shown
 
 ELSEWHERE = {"data.root", "data.path"}  # where data lies may change; what it holds is checked by its checksum
 
@@ -27,7 +27,7 @@ class Training:
     batch_size: int = 128
     """images in a step, over all processes"""
     loss: str = "cross_entropy"
-    """a name that `auglabel list losses` shows"""
+    """a name that `auglabel list losses` shows, or module:function"""
     ema: float = 0.0
     """decay of an average of the weights, which is then what is measured and kept; 0: no average"""
 
@@ -38,7 +38,7 @@ class Training:
         require_number("ema", self.ema, 0, 1)
         if self.ema == 1:
             raise UserError("ema must be below 1, which would never leave the first weights.")
-        entry("loss", LOSSES, self.loss)
+        loss_function(self.loss)
 
 
 @dataclass(frozen=True)
@@ -131,6 +131,12 @@ class Recipe:
     calibrate: Calibrate
     engine: Engine
 
+    @property
+    def own_parts(self) -> dict[str, str]:
+        """Names of the user's own parts (module:function), by the option that names them."""
+        named = {key: part.name for key, part in vars(self).items() if isinstance(part, Choice)}
+        return {key: name for key, name in {**named, "loss": self.training.loss}.items() if ":" in name}
+
     def as_dict(self) -> dict[str, Any]:
         """Plain values, as they stand in a recipe file, every default filled in."""
         plain: dict[str, Any] = asdict(self.training)
@@ -176,8 +182,6 @@ def flat(sections: Mapping[str, Any], between: str = ".") -> dict[str, Any]:
     """{"labels": {"alpha": 1}, "seed": 0} as {"labels.alpha": 1, "seed": 0}."""
     options: dict[str, Any] = {}
     for key, value in sections.items():
-        inner = (
-            {f"{key}{between}{name}": each for name, each in value.items()} if isinstance(value, dict) else {}
-        )
-        options |= inner or {key: value}
+        inner = value if isinstance(value, dict) else {}
+        options |= {f"{key}{between}{name}": each for name, each in inner.items()} or {key: value}
     return options

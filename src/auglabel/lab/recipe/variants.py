@@ -11,13 +11,14 @@ Each option changes one thing of the method. `from_buckets` says whose calibrati
 
 from __future__ import annotations
 
+import copy
 from typing import Literal
 
 import torch
 from torch import Tensor
 
 from auglabel.autolabel import AutoLabel
-from auglabel.calibration import Calibration, require_seen
+from auglabel.calibration import BucketCalibration, require_seen
 from auglabel.distance import DistanceGrid
 from auglabel.errors import UserError
 from auglabel.util.checks import require_whole
@@ -48,20 +49,20 @@ class AutoLabelVariant(AutoLabel):
         self.register_buffer("epochs", torch.zeros((), dtype=torch.int64))
 
     @torch.no_grad()
-    def update(self, seen: Calibration) -> None:
+    def update(self, seen: BucketCalibration) -> None:
         """Apply Eqn (1) to the calibration that each bucket is to learn from."""
         require_seen("AutoLabelVariant.update", seen, len(self.table))
         self.epochs += 1
         if self.epochs <= self.start:
             return
-        used = Calibration(seen.groups, seen.bins)
+        used = copy.copy(seen)
         used.sums = self._sums(seen.sums)
         if self.floor:
             super().update(used)
             return
         table = self.table.cpu().double()
         moved = table - self.alpha * used.ece * torch.sign(used.confidence - used.accuracy)
-        self.table.copy_(torch.where(used.count > 0, moved.clamp(0, 1), table))
+        self.table.copy_(torch.where(used.accuracy.isnan(), table, moved.clamp(0, 1)))
 
     def _sums(self, sums: Tensor) -> Tensor:
         """What each bucket learns from, out of what every bucket saw."""

@@ -11,12 +11,12 @@ import yaml
 
 from auglabel.errors import UserError
 from auglabel.util.checks import shown
+from auglabel.util.yaml_values import MOST, too_many
 
 SEAL = "# checksum "
 FIRST = re.compile(rf"\A{SEAL}([0-9a-f]{{32}})\n")  # so that a file cut short still has it
 LAST = re.compile(rf"^{SEAL}([0-9a-f]{{32}})\s*\Z", re.M)  # where older runs have it
 LARGEST = 2**17  # bytes
-MOST = 20_000  # values, where one that is named (&a) counts as often as it is used (*a)
 
 
 class Lines:
@@ -60,13 +60,14 @@ def read_yaml(path: Path) -> tuple[Lines, dict[str, Any]]:
     try:
         loader = yaml.SafeLoader(text)
         node = loader.get_single_node()
-        _require_few(node, path)
+        if too_many(node):
+            raise UserError(f"{path} holds more than {MOST:,} values, which no recipe has.")
         _number(node, "", lines)
         found = None if node is None else loader.construct_document(node)
     except RecursionError:
         raise UserError(f"{path}: this is nested too deeply for a recipe.") from None
-    except _Wrong as error:
-        raise UserError(str(error)) from None
+    except UserError:
+        raise
     except Exception as error:  # dates, numbers and tags that are none fail in ways of their own
         mark = getattr(error, "problem_mark", None)
         place = f", line {mark.line + 1}" if mark else ""
@@ -77,22 +78,6 @@ def read_yaml(path: Path) -> tuple[Lines, dict[str, Any]]:
     return lines, found
 
 
-class _Wrong(Exception):
-    """A sentence of ours."""
-
-
-def _require_few(node: yaml.Node | None, path: Path) -> None:
-    """Few enough values: a file of a few lines can name a list of lists of lists of the same."""
-    waiting, count = [node] if node is not None else [], 0
-    while waiting:
-        count += 1
-        if count > MOST:
-            raise _Wrong(f"{path} holds more than {MOST:,} values, which no recipe has.")
-        value = waiting.pop().value
-        for each in value if isinstance(value, list) else ():
-            waiting += each if isinstance(each, tuple) else [each]
-
-
 def _number(node: yaml.Node | None, prefix: str, lines: Lines) -> None:
     if not isinstance(node, yaml.MappingNode):
         return
@@ -101,7 +86,9 @@ def _number(node: yaml.Node | None, prefix: str, lines: Lines) -> None:
         line = key.start_mark.line + 1
         if name in lines.number:
             first = lines.number[name]
-            raise _Wrong(f'{lines.path}, line {line}: "{shown(name)}" is there twice, first on line {first}.')
+            raise UserError(
+                f'{lines.path}, line {line}: "{shown(name)}" is there twice, first on line {first}.'
+            )
         lines.number[name] = line
         _number(value, f"{name}.", lines)
 

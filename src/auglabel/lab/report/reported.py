@@ -14,7 +14,7 @@ from auglabel.lab.paper.charts import load_altair
 from auglabel.lab.pictures.show import sheet_of
 from auglabel.lab.recipe.build import data_for, model_for
 from auglabel.lab.recipe.options import pairs
-from auglabel.lab.recipe.read import read_recipe
+from auglabel.lab.recipe.read import NAMED, read_recipe
 from auglabel.lab.recipe.recipe import ELSEWHERE
 from auglabel.lab.report.page import Part, Picture, parts_of, picture_of, render
 from auglabel.lab.report.subject import Subject, by_data, methods_of, read_subject
@@ -27,7 +27,7 @@ LEFT_OUT = "Some pictures were left out to keep the page small."
 
 
 @dataclass(frozen=True)
-class Reported:
+class ReportOptions:
     """Where the page goes, and what else is written"""
 
     out: str = "report.html"
@@ -44,13 +44,13 @@ class Reported:
             raise UserError(f"--pdf must be a folder for the figures, got {self.pdf}.")
 
 
-def report(names: Sequence[str], how: Reported, words: Sequence[str], console: Console) -> Path:
+def report(names: Sequence[str], options: ReportOptions, words: Sequence[str], console: Console) -> Path:
     """Write the page of these runs; `words` say where their data lie now."""
     load_altair()
-    if others := [key for key, _ in pairs(words) if key not in ELSEWHERE]:
+    if others := [key for key, _ in pairs(words) if key not in (*ELSEWHERE, *NAMED)]:
         raise UserError(
             f'a report has no option "{others[0]}": beside its own it takes --data.root or --data.path, '
-            "for images that lie elsewhere now."
+            "for images that lie elsewhere now, and names of your own parts: --augment module:function."
         )
     subjects, notes = [], []
     for name in dict.fromkeys(str(Path(name)) for name in names):
@@ -66,28 +66,28 @@ def report(names: Sequence[str], how: Reported, words: Sequence[str], console: C
                     pictures.append((method.first.name, picture_of(method.title, sheet)))
                 except (UserError, OSError, ImportError) as error:
                     notes.append(f"There are no pictures of {method.first.name}: {error}")
-    return write_report(subjects, pictures, notes, how, console)
+    return write_report(subjects, pictures, notes, options, console)
 
 
 def write_report(
     subjects: Sequence[Subject],
     pictures: Sequence[tuple[str, Picture]],
     notes: Sequence[str],
-    how: Reported,
+    options: ReportOptions,
     console: Console,
 ) -> Path:
     """The page, whole or not at all; and what goes with it."""
     parts, notes = parts_of(subjects, pictures), list(notes)
-    out, page = Path(how.out), render(how.title, parts, notes)
+    out, page = Path(options.out), render(options.title, parts, notes)
     shown = len(pictures)
     while len(page.encode()) > LARGEST and pictures:
         pictures = pictures[:-1]
         parts = parts_of(subjects, pictures)
-        page = render(how.title, parts, [*notes, LEFT_OUT])
+        page = render(options.title, parts, [*notes, LEFT_OUT])
     for note in [*notes, *([LEFT_OUT] if len(pictures) < shown else [])]:
         console.print(note, markup=False, soft_wrap=True)
-    if how.pdf is not None:
-        folder = Path(how.pdf)
+    if options.pdf is not None:
+        folder = Path(options.pdf)
         for place, part in enumerate(parts):
             _write_figures(part, folder if len(parts) == 1 else folder / f"{place + 1}")
         console.print(f"wrote figures and tables into {folder}", markup=False, soft_wrap=True)
@@ -112,7 +112,9 @@ def _write_figures(part: Part, folder: Path) -> None:
 def _sheet_of_run(subject: Subject, words: Sequence[str]) -> object:
     """With the network that was trained, if it is attacked."""
     run = Run(Path(subject.name))
-    recipe = read_recipe(str(run.recipe_file), words)
+    given = pairs(words)
+    where = [f"--{key}={value}" for key, value in given if key in ELSEWHERE]
+    recipe = read_recipe(str(run.recipe_file), where, typed=[name for key, name in given if key in NAMED])
     data, parts = data_for(recipe)
     run.require_data(data, parts)
     model = None

@@ -79,7 +79,7 @@ class Run:
                 raise UserError(
                     f"{self.path} holds a run already: --resume continues it, --out names another place."
                 )
-            if differences := self.recipe(recipe.model.name).differences(recipe):
+            if differences := self.recipe(*recipe.own_parts.values()).differences(recipe):
                 raise RecipeError(
                     f"{self.path} was begun with another recipe and cannot go on with this one. "
                     f"This one has {'; '.join(differences)}."
@@ -107,7 +107,7 @@ class Run:
             yield
 
     def recipe(self, *typed: str) -> Recipe:
-        """The recipe; a network of the user's own module is taken only if its name was `typed`."""
+        """The recipe; a part of the user's own module is taken only if its name was `typed`."""
         if not self.exists():
             raise FileNotFoundError(f"{self.path} is not a run: it has no recipe.yaml.")
         return read_recipe(str(self.recipe_file), typed=typed)

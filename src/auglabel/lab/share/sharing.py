@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from auglabel import __version__
 from auglabel.augment.base import Augmentation
 from auglabel.errors import UserError
-from auglabel.lab.recipe.catalogue import AUGMENTATIONS
+from auglabel.lab.recipe.catalogue import AUGMENTATIONS, augmentation_for
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.runs.checkpoint import load_weights, require_fitting
 from auglabel.lab.runs.run import Run
@@ -81,14 +81,14 @@ def share_run(run: Run, folder: Path, words: Sequence[str] = ()) -> Path:
     if not run.exists():
         raise FileNotFoundError(f"{run.path} is not a run: it has no recipe.yaml.")
     recipe, facts = read_recipe(str(run.recipe_file), words), run.facts()
-    if differences := run.recipe(recipe.model.name).differences(recipe):
+    if differences := run.recipe(*recipe.own_parts.values()).differences(recipe):
         raise UserError(f"a run is shared as it was trained, but {'; '.join(differences)} was asked for.")
     if not run.model_file.is_file() or "data" not in facts:
         raise UserError(f"{run.path} is not finished: auglabel train --resume --out {run.path}.")
     if folder.exists():
         raise UserError(f"{folder} is there already: name another place.")
     load_weights(run.model_file)  # says so if it is damaged
-    augment = AUGMENTATIONS[recipe.augment.name](**recipe.augment.options)
+    augment = augmentation_for(recipe.augment.name, **recipe.augment.options)
     table = load_table(run.table_file, augment.grid) if run.table_file.is_file() else None
     config = config_of(recipe.as_dict(), facts, temperature_of(run))
     partial = folder.with_name(f".{folder.name}.{os.getpid()}.partial")

@@ -15,7 +15,6 @@ from auglabel.lab.sweep.job import Job, Results
 from auglabel.lab.sweep.measurement import Measurement
 from auglabel.lab.train.feed import batches
 from auglabel.lab.train.trainer import Trainer
-from auglabel.measure import calibrate
 from auglabel.util.inference import eval_mode
 
 STEPS = 6  # timed, after as many to warm up
@@ -66,10 +65,9 @@ def _parts(job: Job) -> Iterator[float]:
         seconds = _train(trainer)
     yield seconds / STEPS * trainer.steps
     rows = torch.arange(min(IMAGES, len(parts.validation)))
-    if trainer.policy.adaptive and len(rows):
-        how, start = job.recipe.calibrate, time.process_time()
-        visits = min(how.visits, len(trainer.augment.grid)) if how.rule == "pooled" else None
-        calibrate(trainer.measured, trainer.augment, batches(parts.validation, [rows]), visits=visits)
+    if trainer.learned.policy.adaptive and len(rows):
+        start = time.process_time()
+        trainer.learned.update(trainer.measured, batches(parts.validation, [rows]))
         share = len(parts.validation) / len(rows)
         yield (time.process_time() - start) * share * job.recipe.training.epochs
     prediction = _prediction(trainer)

@@ -12,9 +12,9 @@ from rich.console import Console
 from auglabel.errors import UserError
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.recipe.recipe import Recipe
+from auglabel.lab.sweep.executor import Executor, run_all
 from auglabel.lab.sweep.job import Job, Results
 from auglabel.lab.sweep.measurement import Measurement
-from auglabel.lab.sweep.sweep import Crew, run_all
 
 SUCH_AS = {
     "--over": "labels.alpha=0.02,0.05;regime=randaug_ls,randaug",
@@ -95,10 +95,10 @@ class Grid:
     def runs(self) -> list[tuple[Point, list[Job]]]:
         return list(zip(self.points, self.jobs, strict=True))
 
-    def run(self, crew: Crew, console: Console) -> list[str]:
+    def run(self, executor: Executor, console: Console) -> list[str]:
         """Seed by seed, so that a stop leaves whole seeds behind; a sentence for each run that failed."""
         by_seed = [job for jobs in zip(*self.jobs, strict=True) for job in jobs]
-        return run_all(by_seed, self.results, crew, console)
+        return run_all(by_seed, self.results, executor, console)
 
 
 def counted(count: int, word: str) -> str:

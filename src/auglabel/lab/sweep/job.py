@@ -22,8 +22,8 @@ from auglabel.lab.evaluate.network import LoadedNetwork, network_of_run
 from auglabel.lab.evaluate.options import EvalOptions
 from auglabel.lab.evaluate.request import fit, measure_network
 from auglabel.lab.machine.memory import keep_memory
-from auglabel.lab.recipe.catalogue import AUGMENTATIONS
-from auglabel.lab.recipe.options import MENUS, usual
+from auglabel.lab.recipe.catalogue import augmentation_for
+from auglabel.lab.recipe.options import MENUS, defaults_of
 from auglabel.lab.recipe.recipe import ELSEWHERE, Choice, Recipe, flat
 from auglabel.lab.recipe.seeding import generator_for
 from auglabel.lab.runs.run import Run
@@ -37,7 +37,7 @@ from auglabel.lab.sweep.result import (
     readings_of,
 )
 from auglabel.lab.train.feed import batches, in_turn
-from auglabel.lab.train.train import How, train
+from auglabel.lab.train.train import TrainOptions, train
 from auglabel.measure import calibrate
 from auglabel.table_file import FORMAT as TABLE
 from auglabel.util.atomic_write import write_text
@@ -70,7 +70,7 @@ class Job:
     def digest(self) -> str:
         """Of all that decides the result and is not as usual: an option that is new to us changes none."""
         given = flat(self.plain)
-        expected = usual({section: given[f"{section}.name"] for section in MENUS})
+        expected = defaults_of({section: given[f"{section}.name"] for section in MENUS})
         unusual = {k: v for k, v in given.items() if k.endswith(".name") or v != expected.get(k, ...)}
         decides = [unusual, digest_words(self.measured), self.views]
         return hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()[:8]
@@ -130,7 +130,7 @@ class Results:
         with self.log(job).open("a", encoding="utf-8") as log, contextlib.redirect_stdout(log):
             run = self.run(job)
             if not run.model_file.exists():
-                train(job.recipe, run.path, How(resume=True, tracker=("none",), keep=1))
+                train(job.recipe, run.path, TrainOptions(resume=True, tracker=("none",), keep=1))
             write_text(self.file(job), as_text(self._measured(job, run)))
         return read_result(self.file(job))
 
@@ -154,15 +154,15 @@ class Results:
 
 
 def _typed(recipe: Recipe) -> list[str]:
-    """What a run's own file does not decide: where its data lie, and that its network may be imported."""
+    """What a run's own file does not decide: where its data lie, and that its parts may be imported."""
     plain = flat(recipe.as_dict())
     where = [f"--{key}={plain[key]}" for key in sorted(ELSEWHERE) if plain.get(key) is not None]
-    return [*where, f"--model={recipe.model.name}"]
+    return [*where, *(f"--{option}={name}" for option, name in recipe.own_parts.items())]
 
 
 def _views_of(network: LoadedNetwork, views: Choice) -> dict[str, Any]:
     """Calibration on the test images in every bucket of another augmentation than the run's own."""
-    augment, test = AUGMENTATIONS[views.name](**views.options), network.parts.test
+    augment, test = augmentation_for(views.name, **views.options), network.parts.test
     generator = generator_for(network.recipe.training.seed, "views")
     loader = batches(test, in_turn(test, 500, 0, 1))
     seen = calibrate(network.model, augment, loader, generator=generator)

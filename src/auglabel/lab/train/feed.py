@@ -18,7 +18,7 @@ Batch = tuple[Tensor, Tensor]  # (B, C, H, W) uint8, (B,) int64
 def batches(
     source: Source, rows: Sequence[Tensor], *, draw: int | None = None, workers: int = 0
 ) -> Iterator[Batch]:
-    """The images and labels of each of `rows`; worker processes decode ahead where that is work."""
+    """Batches (images, labels), one for each of `rows`; workers decode ahead if the source streams."""
     if source.streams and workers:
         loader = DataLoader(
             _Rows(source, draw),
@@ -44,7 +44,7 @@ def in_turn(source: Source, batch_size: int, rank: int = 0, world: int = 1) -> l
 
 
 def shuffled(count: int, batch_size: int, generator: torch.Generator, world: int = 1) -> list[Tensor]:
-    """All rows in random order, in batches over all ranks; a last one of less than two each joins another."""
+    """All rows shuffled into batches for all ranks; a last one of fewer than 2 per rank joins another."""
     if batch_size < world:
         raise UserError(f"batch_size {batch_size} leaves some of {world} processes without an image.")
     if count < world:
@@ -54,14 +54,14 @@ def shuffled(count: int, batch_size: int, generator: torch.Generator, world: int
 
 
 def _none_alone(rows: list[Tensor], least: int) -> list[Tensor]:
-    """The batches, a short last one of fewer than `least` rows joined to the one before, for mixup's sake."""
+    """Join a last batch of fewer than `least` rows to the one before: mixup needs partners."""
     if len(rows) > 1 and len(rows[-1]) < min(least, len(rows[0])):
         return [*rows[:-2], torch.cat(rows[-2:])]
     return rows
 
 
 class _Rows(Dataset[Batch | Exception]):
-    """Fetches in a worker. An error comes back as it is: raised there, it would arrive inside a traceback."""
+    """Fetches in a worker, and returns an error as a value: raised there, it would arrive as a traceback."""
 
     def __init__(self, source: Source, draw: int | None) -> None:
         self.source = source

@@ -1,93 +1,99 @@
-"""Several training processes on this machine: the same command, once per rank."""
+"""Several training processes on this machine: the same command, once per rank, by torch's own launcher."""
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import socket
-import subprocess
-import sys
-import time
-from collections.abc import Sequence
-from contextlib import closing
-from types import FrameType
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import fields
+from typing import Any
 
 STOPPED = 130  # the exit code of a rank that was asked to stop, and saved
+PATIENCE = 120  # seconds for the ranks to save and end once they are asked to, until they are killed
 
 
-def stop_signals() -> list[int]:
+def stop_signals() -> list[signal.Signals]:
     """Those that ask a training to stop; not a hang-up that nohup has it ignore."""
     hears_hangup = hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN
     return [signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hears_hangup else [])]
 
 
-def launch(words: Sequence[str], processes: int, port: int | None) -> int:
-    """Run `auglabel train` with `words` in each of `processes`; the first one that fails ends them all.
+def launch(command: Sequence[str], processes: int, port: int | None) -> int:
+    """Run `command` in each of `processes`; one that fails ends them all, with its exit code.
 
     Signals to stop are passed on. From a terminal the processes hear them twice, and count them once.
     """
-    meeting = _free(port)
-    command = [sys.executable, "-m", "auglabel.cli", "train", *_alone(words)]
-    ranks: list[subprocess.Popen[bytes]] = []
-    asked: list[int] = []
+    from torch.distributed.elastic.multiprocessing import SignalException
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+    from torch.distributed.launcher.api import elastic_launch
 
-    def pass_on(number: int, frame: FrameType | None) -> None:
-        asked.append(number)
-        for rank in ranks:
-            rank.send_signal(number)
-
-    before = {number: signal.signal(number, pass_on) for number in stop_signals()}
+    threads = max(1, (os.cpu_count() or 1) // processes)
+    os.environ.setdefault("OMP_NUM_THREADS", str(threads))
+    logging.getLogger("torch.distributed.elastic").setLevel(logging.CRITICAL)  # ranks tell why they fail
+    program, *words = command
     try:
-        for rank in range(processes):
-            ranks.append(subprocess.Popen(command, env=_environment(rank, processes, meeting)))
-        if asked:  # while they were started
-            pass_on(asked[0], None)
-        return _wait(ranks, asked)
+        with _config(processes, _free(port)) as config, _signals_kept():
+            elastic_launch(config, program)(*words)
+    except SignalException:
+        return STOPPED
+    except ChildFailedError as error:
+        codes = {rank: failure.exitcode for rank, failure in error.failures.items()}
+    else:
+        return 0
+    return _judge(codes, processes)
+
+
+def _judge(codes: Mapping[int, int], processes: int) -> int:
+    """The exit code of the lowest rank that failed by itself; torch ends the others by SIGTERM."""
+    failed = [codes[rank] for rank in sorted(codes) if codes[rank] > 0]
+    ended = [rank for rank in sorted(codes) if codes[rank] == -signal.SIGTERM]
+    killed = [rank for rank in sorted(codes) if codes[rank] < 0 and rank not in ended]
+    if killed or not failed:
+        rank = [*killed, *ended][0]
+        name = signal.Signals(-codes[rank]).name
+        raise OSError(f"process {rank} of {processes} was killed ({name}).")
+    return failed[0]
+
+
+@contextmanager
+def _config(processes: int, port: int) -> Iterator[Any]:
+    """One machine, no second try, and no files that stay."""
+    from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs
+    from torch.distributed.launcher.api import LaunchConfig
+
+    newer: dict[str, Any] = {
+        "shutdown_timeout": PATIENCE,
+        "signals_to_handle": ",".join(each.name for each in stop_signals()),
+    }
+    known = {each.name for each in fields(LaunchConfig)}
+    with tempfile.TemporaryDirectory() as logs:
+        yield LaunchConfig(
+            min_nodes=1,
+            max_nodes=1,
+            nproc_per_node=processes,
+            logs_specs=DefaultLogsSpecs(log_dir=logs),
+            run_id="auglabel",
+            rdzv_backend="static",
+            rdzv_endpoint=f"127.0.0.1:{port}",
+            rdzv_configs={"rank": 0, "timeout": 900},
+            max_restarts=0,
+            **{name: value for name, value in newer.items() if name in known},
+        )
+
+
+@contextmanager
+def _signals_kept() -> Iterator[None]:
+    """Give back the handlers that torch's launcher replaces."""
+    before = {number: signal.getsignal(number) for number in stop_signals()}
+    try:
+        yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-        for each in ranks:
-            if each.poll() is None:
-                each.kill()
-
-
-def _wait(ranks: Sequence[subprocess.Popen[bytes]], asked: Sequence[int] = ()) -> int:
-    """Until all have ended, or one has failed; the others are then ended as well.
-
-    One that ended by a signal that all were `asked` to stop by, before it could hear it, has not failed.
-    """
-
-    def failed() -> list[subprocess.Popen[bytes]]:
-        return [rank for rank in ranks if rank.poll() not in (None, 0, STOPPED, *(-n for n in asked))]
-
-    while not failed() and any(rank.poll() is None for rank in ranks):
-        time.sleep(0.1)
-    if failed():
-        time.sleep(1)  # the others may be about to say why
-    for number, rank in enumerate(ranks):
-        if (code := rank.poll() or 0) < 0 and -code not in asked:
-            raise OSError(f"process {number} of {len(ranks)} was killed ({signal.Signals(-code).name}).")
-    if first := failed()[:1]:
-        for rank in ranks:
-            if rank.poll() is None:
-                rank.terminate()
-        return first[0].returncode
-    codes = [rank.returncode for rank in ranks]
-    return STOPPED if min(codes) < 0 else max(codes)
-
-
-def _alone(words: Sequence[str]) -> list[str]:
-    """The words without those that are for us."""
-    kept, skip = [], False
-    for word in words:
-        if skip and not word.startswith("--"):
-            skip = False
-            continue
-        ours = word.partition("=")[0] in ("--processes", "--port")
-        skip = ours and "=" not in word
-        if not ours:
-            kept.append(word)
-    return kept
 
 
 def _free(port: int | None) -> int:
@@ -101,17 +107,3 @@ def _free(port: int | None) -> int:
                 f"--port {port} cannot be used ({error}); without it a free one is taken."
             ) from None
         return int(probe.getsockname()[1])
-
-
-def _environment(rank: int, processes: int, port: int) -> dict[str, str]:
-    threads = max(1, (os.cpu_count() or 1) // processes)
-    return {
-        **os.environ,
-        "RANK": str(rank),
-        "LOCAL_RANK": str(rank),
-        "WORLD_SIZE": str(processes),
-        "LOCAL_WORLD_SIZE": str(processes),
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(port),
-        "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", str(threads)),
-    }

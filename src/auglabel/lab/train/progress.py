@@ -39,8 +39,8 @@ class Progress:
         )
         if trainer.average is not None:
             self.say("Calibration, validation and the kept model use the averaged weights.")
-        if turns := trainer.turns_to_see_all():
-            visits, buckets = trainer.recipe.calibrate.visits, len(trainer.augment.grid)
+        if (turns := trainer.learned.updates_to_see_all(len(parts.validation))) > 1:
+            visits, buckets = trainer.learned.visits, len(trainer.learned.augment.grid)
             epochs = trainer.recipe.training.epochs
             self.say(
                 f"{len(parts.validation):,} validation images each visit {visits} of {buckets:,} buckets an "
@@ -79,7 +79,7 @@ class Progress:
         if sure := record.get("confidence"):
             words.append(f"labels {sure['mean']:.1%} ({sure['lowest']:.1%} to {sure['highest']:.1%})")
         words.append(f"{record['images_per_second']:,.0f} images/s")
-        if self.trainer.policy.adaptive:
+        if self.trainer.learned.policy.adaptive:
             words.append(f"calibration {record['calibration_share']:.0%} of the time")
         self.say("  ".join(words))
         self.images, self.since = 0, self.trainer.state.training

@@ -1,4 +1,4 @@
-"""A trainer as a checkpoint, and back: everything that decides what comes next."""
+"""Save a trainer as a checkpoint and restore it: everything that decides the next steps."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ RANK = {"loss": math.inf, "images": int}  # of each, where there are several
 
 
 def checkpoint_of(trainer: Trainer) -> Checkpoint:
-    """The trainer as it is; all ranks must call this, and none is changed."""
+    """The trainer's state as a checkpoint; all ranks must call this."""
     trainer.look()
     tensors = {f"model.{name}": value for name, value in trainer.plain.state_dict().items()}
     if trainer.average is not None:
         tensors |= {f"average.{name}": value for name, value in trainer.average.state_dict().items()}
-    tensors |= {f"policy.{name}": value for name, value in trainer.policy.state_dict().items()}
-    tensors |= {f"pool.{name}": value for name, value in trainer.pool.state_dict().items()}
+    tensors |= {f"policy.{name}": value for name, value in trainer.learned.policy.state_dict().items()}
+    tensors |= {f"pool.{name}": value for name, value in trainer.learned.pool.state_dict().items()}
     for name, parameter in trainer.plain.named_parameters():
         if (momentum := trainer.optimizer.state[parameter].get("momentum_buffer")) is not None:
             tensors[f"momentum.{name}"] = momentum
@@ -47,14 +47,14 @@ def checkpoint_of(trainer: Trainer) -> Checkpoint:
 
 
 def restore(trainer: Trainer, checkpoint: Checkpoint, where: str) -> None:
-    """Make `trainer` what it was when `checkpoint`, out of the file `where`, was made."""
+    """Restore the state of `trainer` from `checkpoint`; `where` is its file, for error messages."""
     tensors, facts = checkpoint.tensors, dict(checkpoint.facts)
     ranks = {name: facts.pop(name) for name in list(facts) if name.startswith("rank")}
     _require_facts(facts, ranks, trainer, where)
     if "pool._extra_state" not in tensors:
         raise UserError(f"{where}: the last checkpoint is of another version: it names no distances.")
     processes, scaler = facts.pop("processes"), facts.pop("scaler", None)
-    modules = {"model": trainer.plain, "policy": trainer.policy, "pool": trainer.pool}
+    modules = {"model": trainer.plain, "policy": trainer.learned.policy, "pool": trainer.learned.pool}
     modules |= {} if trainer.average is None else {"average": trainer.average}
     for part, module in modules.items():
         values = part_of(tensors, part)
@@ -69,6 +69,7 @@ def restore(trainer: Trainer, checkpoint: Checkpoint, where: str) -> None:
             momentum = torch.empty_like(parameter).copy_(momenta[name])  # with the parameter's strides
             trainer.optimizer.state[parameter]["momentum_buffer"] = momentum
     trainer.state = State(**facts)
+    trainer.learned.updates.fill_(trainer.state.epoch)
     if processes == trainer.world > 1:
         trainer.state = replace(trainer.state, **ranks[f"rank{trainer.rank}"])
         own = part_of(tensors, f"rank{trainer.rank}")
@@ -78,7 +79,7 @@ def restore(trainer: Trainer, checkpoint: Checkpoint, where: str) -> None:
 
 
 def _require_facts(facts: Mapping[str, Any], ranks: Mapping[str, Any], trainer: Trainer, where: str) -> None:
-    """The facts that `checkpoint_of` writes, of as many processes as there are, and possible ones."""
+    """Check the facts of a checkpoint: their shape, their ranges, and the number of processes."""
     strange = sorted(facts.keys() - {name.rstrip("?") for name in FACTS})
     wrong = mismatch(facts, FACTS) or (f"it has {shown(strange[0])}" if strange else "")
     if not wrong and facts["processes"] != trainer.world and facts["batch"]:
@@ -94,7 +95,7 @@ def _require_facts(facts: Mapping[str, Any], ranks: Mapping[str, Any], trainer: 
 
 
 def _impossible(facts: Mapping[str, Any], trainer: Trainer) -> str:
-    """Which of the facts cannot be, as a clause; "" if none."""
+    """A clause on the first fact out of range; "" if there is none."""
     least = {"epoch": 0, "batch": 0, "images": int(facts["batch"] > 0), "processes": 1}
     most = {"epoch": trainer.recipe.training.epochs, "batch": trainer.per_epoch}
     return next(

@@ -35,7 +35,7 @@ TOGETHER = 1.0  # seconds: a terminal and the launcher may both send a signal th
 
 
 @dataclass(frozen=True)
-class How:
+class TrainOptions:
     """What changes nothing in the results"""
 
     resume: bool = False
@@ -62,20 +62,20 @@ class How:
         require_trackers(self.tracker)
 
 
-def train(recipe: Recipe, out: Path, how: How) -> Run:
+def train(recipe: Recipe, out: Path, options: TrainOptions) -> Run:
     """Train `recipe` in the directory `out`, or go on there, and leave a run that `Run` can read.
 
     Ctrl-C, SIGTERM, SIGHUP and `max_steps` end it after the step under way, with a checkpoint of that step.
     """
     run, first = Run(out), int(os.environ.get("RANK", "0")) == 0
     keep_memory()
-    run.require_free(recipe, how.resume)
+    run.require_free(recipe, options.resume)
     data, parts = data_for(recipe)
     with _others_may_end(run), ExitStack() as stack:
-        trainer = Trainer(recipe, data, parts, device=how.device, workers=how.workers)
+        trainer = Trainer(recipe, data, parts, device=options.device, workers=options.workers)
         if first:
             stack.enter_context(run.locked())
-            run.require_free(recipe, how.resume)  # again: another process may have been here since
+            run.require_free(recipe, options.resume)  # again: another process may have been here since
             run.begin(recipe)
             _record(run, recipe, data, parts, trainer)
         trainer.accelerator.wait_for_everyone()
@@ -86,11 +86,11 @@ def train(recipe: Recipe, out: Path, how: How) -> Run:
             if told := run.record_versions(trainer.state.epoch):
                 print(told)
         progress = stack.enter_context(Progress(trainer, run, data.notes, shown=first))
-        watchers = stack.enter_context(trackers_for(how.tracker if first else (), run, recipe))
+        watchers = stack.enter_context(trackers_for(options.tracker if first else (), run, recipe))
         signals = stack.enter_context(_signals())
-        saver = _Saver(trainer, run, how, first)
+        saver = _Saver(trainer, run, options, first)
         try:
-            _train(trainer, run, how.max_steps, signals, saver, progress, watchers, first)
+            _train(trainer, run, options.max_steps, signals, saver, progress, watchers, first)
         except Diverged as error:
             raise Diverged(f"{error} The last good checkpoint stays in {run.checkpoints}.") from None
         return run
@@ -114,18 +114,18 @@ def _others_may_end(run: Run) -> Iterator[None]:
 class _Saver:
     """Writes checkpoints, on the first rank, and knows when one is due."""
 
-    def __init__(self, trainer: Trainer, run: Run, how: How, first: bool) -> None:
-        self.trainer, self.run, self.how, self.first = trainer, run, how, first
+    def __init__(self, trainer: Trainer, run: Run, options: TrainOptions, first: bool) -> None:
+        self.trainer, self.run, self.options, self.first = trainer, run, options, first
         self.saved = time.monotonic()
 
     @property
     def due(self) -> bool:
-        return time.monotonic() - self.saved > 60 * self.how.save_minutes
+        return time.monotonic() - self.saved > 60 * self.options.save_minutes
 
     def save(self, best: bool = False) -> None:
         checkpoint = checkpoint_of(self.trainer)
         if self.first:
-            self.run.save(self.trainer.step, checkpoint, keep=self.how.keep, best=best)
+            self.run.save(self.trainer.step, checkpoint, keep=self.options.keep, best=best)
         self.trainer.accelerator.wait_for_everyone()
         self.saved = time.monotonic()
 
@@ -213,7 +213,7 @@ def facts_of(recipe: Recipe, data: DataSet, parts: Parts, trainer: Trainer) -> d
 
 def labels_of(trainer: Trainer) -> dict[str, list[float]] | None:
     """The confidence of every bucket, by kind; None if the labels do not learn."""
-    table, grid = trainer.table(), trainer.augment.grid
+    table, grid = trainer.table(), trainer.learned.augment.grid
     if table is None:
         return None
     parts = zip(grid.kinds, table.double().split(list(grid.levels)), strict=True)
@@ -223,7 +223,7 @@ def labels_of(trainer: Trainer) -> dict[str, list[float]] | None:
 def _finish(trainer: Trainer, run: Run) -> None:
     """The weights alone, for use elsewhere, and the table that `labels: {name: table}` reads."""
     if (table := trainer.table()) is not None:
-        save_table(run.table_file, table, trainer.augment.grid)
+        save_table(run.table_file, table, trainer.learned.augment.grid)
     save_weights(run.model_file, trainer.measured.state_dict())  # last: it says that all is done
 
 

@@ -7,7 +7,6 @@ its last checkpoint, with any number of worker processes.
 from __future__ import annotations
 
 import math
-import os
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -16,31 +15,27 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from accelerate import Accelerator
-from accelerate.state import AcceleratorState
-from accelerate.utils import DistributedDataParallelKwargs
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from auglabel.augment.clean import Clean, crop_and_flip
+from auglabel.augment_and_label import AugmentAndLabel
 from auglabel.data.source import DataSet
 from auglabel.data.split import Parts
 from auglabel.errors import UserError
 from auglabel.lab.recipe.build import highest_rate, model_for, optimizer_for
-from auglabel.lab.recipe.catalogue import AUGMENTATIONS, LOSSES, labels_for
+from auglabel.lab.recipe.catalogue import augmentation_for, labels_for, loss_function
 from auglabel.lab.recipe.recipe import Recipe
 from auglabel.lab.recipe.schedules import SCHEDULES
 from auglabel.lab.recipe.seeding import generator_for, seed_for
 from auglabel.lab.train import feed
+from auglabel.lab.train.accelerator import accelerator_for
 from auglabel.labels import TablePolicy
-from auglabel.measure import calibrate, measure, turns_to_see_all
-from auglabel.pooling import Pool
-from auglabel.util import cpu
+from auglabel.measure import measure
 from auglabel.view import View
 
 LOOK = 10  # steps between looks at the losses: each look makes an accelerator wait
 LOWER = "Try a lower --optimizer.learning_rate or --optimizer.clip 1."
-PRECISION = {"float32": "no", "bf16": "bf16", "fp16": "fp16"}
 
 
 class Diverged(UserError):
@@ -49,7 +44,7 @@ class Diverged(UserError):
 
 @dataclass
 class State:
-    """Where a run is."""
+    """Progress of a run: what a checkpoint stores besides tensors."""
 
     epoch: int = 0  # finished
     batch: int = 0  # finished in the epoch after those
@@ -61,7 +56,7 @@ class State:
 
     @property
     def calibration_share(self) -> float:
-        """Of the time spent on training and calibration."""
+        """Calibration's share of the time spent on training and calibration."""
         return self.calibrating / max(self.training + self.calibrating, 1e-9)
 
 
@@ -79,16 +74,13 @@ class Trainer:
         self.rank, self.world = self.accelerator.process_index, self.accelerator.num_processes
         self.device = self.accelerator.device
         self.state = State()
-        self.augment = AUGMENTATIONS[recipe.augment.name](**recipe.augment.options)
         self.prepare = Clean(**recipe.prepare)
-        self.policy = labels_for(
-            recipe.labels.name, len(data.classes), self.augment.grid, **recipe.labels.options
-        ).to(self.device)
-        if self.policy.adaptive and len(parts.validation) == 0:
+        self.loss = loss_function(recipe.training.loss)
+        self.learned = learned_for(recipe, len(data.classes)).to(self.device)
+        if self.learned.policy.adaptive and len(parts.validation) == 0:
             raise UserError(
                 f"{recipe.labels.name} learns from validation images, but --split.validation is 0."
             )
-        self.pool = Pool(self.augment.grid, recipe.calibrate.memory)
         self.plain = model_for(recipe, data).to(self.device)
         self.optimizer = optimizer_for(recipe, self.plain)  # not wrapped: accelerate's wrapper costs 2 %
         self.average = averaged(self.plain, recipe.training.ema)
@@ -103,7 +95,7 @@ class Trainer:
 
     @property
     def step(self) -> int:
-        """Steps finished."""
+        """Number of steps finished."""
         return self.state.epoch * self.per_epoch + self.state.batch
 
     @property
@@ -142,13 +134,13 @@ class Trainer:
         images = crop_and_flip(images, self.prepare.pad, self.prepare.flip, generator)
 
         def augmented() -> View:
-            return self.augment(images, labels, self.plain, dtype=torch.float32, generator=generator)
+            return self.learned.augment(images, labels, self.plain, dtype=torch.float32, generator=generator)
 
         view = augmented()
         for group in self.optimizer.param_groups:
             group["lr"] = self._rate(self.step)
         with self.accelerator.autocast():
-            loss = LOSSES[self.recipe.training.loss](self.model, images, view, self.policy, augmented)
+            loss = self.loss(self.model, images, view, self.learned.policy, augmented)
         weight = len(images) * self.world / whole  # ranks are averaged; a larger share counts for more
         self.optimizer.zero_grad()
         self.accelerator.backward(loss * weight if self.world > 1 else loss)
@@ -199,12 +191,12 @@ class Trainer:
 
     @torch.no_grad()
     def end_epoch(self) -> dict[str, Any]:
-        """Update the labels and measure the validation images; what there is to say of the epoch."""
+        """Update the labels and measure the validation images; returns the epoch's record."""
         start = time.perf_counter()
         self.look()
         self.state.training += time.perf_counter() - start
         self._agree()
-        calibrating = self._calibrate() if self.policy.adaptive else 0.0
+        calibrating = self._update_labels()
         start = time.perf_counter()
         seen = self.measure_validation()
         validating = time.perf_counter() - start
@@ -222,29 +214,14 @@ class Trainer:
         self.state = replace(self.state, epoch=self.state.epoch + 1, batch=0, loss=0.0, images=0)
         return record
 
-    def _calibrate(self) -> float:
-        """Measure the buckets on this rank's part of the validation images; move the table; the seconds."""
-        start, how, epoch = time.perf_counter(), self.recipe.calibrate, self.state.epoch
-        pooled = how.rule == "pooled"
-        seen = calibrate(
-            self.measured,
-            self.augment,
-            self.validation_batches(),
-            visits=min(how.visits, len(self.augment.grid)) if pooled else None,
-            turn=epoch,
-            bins=how.bins,
-            generator=generator_for(self.seed, "calibrate", epoch, self.rank),
-        )
-        self.policy.update(self.pool(seen, self.table()) if pooled else seen)
+    def _update_labels(self) -> float:
+        """Learn from this rank's part of the validation images; returns the seconds that took."""
+        if not self.learned.policy.adaptive:
+            return 0.0
+        start = time.perf_counter()
+        generator = generator_for(self.seed, "calibrate", self.state.epoch, self.rank)
+        self.learned.update(self.measured, self.validation_batches(), generator=generator)
         return time.perf_counter() - start
-
-    def turns_to_see_all(self) -> int:
-        """Epochs until every bucket has been visited, if the validation images are too few for one."""
-        how, buckets = self.recipe.calibrate, len(self.augment.grid)
-        if not self.policy.adaptive or how.rule == "exact":
-            return 0
-        turns = turns_to_see_all(buckets, len(self.parts.validation), min(how.visits, buckets))
-        return turns if turns > 1 else 0
 
     def validation_batches(self) -> Iterator[feed.Batch]:
         rows = feed.in_turn(self.parts.validation, self.recipe.calibrate.batch_size, self.rank, self.world)
@@ -265,7 +242,7 @@ class Trainer:
 
     def table(self) -> Tensor | None:
         """The label confidence per bucket, where the policy has one."""
-        return self.policy.table.detach().cpu() if isinstance(self.policy, TablePolicy) else None
+        return self.learned.table.detach().cpu() if isinstance(self.learned.policy, TablePolicy) else None
 
     def _spread(self) -> dict[str, float] | None:
         table = self.table()
@@ -279,7 +256,7 @@ class Trainer:
         return list(self.accelerator.reduce(total, "sum").tolist())
 
     def statistics(self) -> dict[str, Tensor]:
-        """What each rank keeps for itself during an epoch: running statistics, of the average too."""
+        """Running statistics, also of the averaged network, which differ between ranks during an epoch."""
         modules = {"model": self.plain} | ({} if self.average is None else {"average": self.average})
         return {
             f"{part}.{name}": buffer
@@ -296,27 +273,17 @@ class Trainer:
                 buffer /= self.world
 
 
+def learned_for(recipe: Recipe, num_classes: int) -> AugmentAndLabel:
+    """The recipe's augmentation and label policy as one module."""
+    augment = augmentation_for(recipe.augment.name, **recipe.augment.options)
+    policy = labels_for(recipe.labels.name, num_classes, augment.grid, **recipe.labels.options)
+    how = recipe.calibrate
+    return AugmentAndLabel(
+        augment, policy=policy, rule=how.rule, visits=how.visits, memory=how.memory, bins=how.bins
+    )
+
+
 def averaged(model: nn.Module, decay: float) -> AveragedModel | None:
     if not decay:
         return None
     return AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(decay), use_buffers=True)
-
-
-def accelerator_for(recipe: Recipe, device: str) -> Accelerator:
-    AcceleratorState._reset_state()  # a run before this one may have had another precision
-    torch.backends.cudnn.deterministic = True
-    # left to itself, accelerate takes several CPU processes for one
-    on_cpu = device == "cpu" or not (torch.cuda.is_available() or torch.xpu.is_available())
-    if on_cpu and recipe.engine.precision == "bf16":
-        cpu.require_bfloat16()
-    try:
-        return Accelerator(
-            cpu=on_cpu,
-            mixed_precision=PRECISION[recipe.engine.precision],
-            # running statistics meet at the end of an epoch alone: see `Trainer._agree`
-            kwargs_handlers=[DistributedDataParallelKwargs(broadcast_buffers=False)],
-        )
-    except dist.DistError as error:
-        place = f"{os.environ.get('MASTER_ADDR')} port {os.environ.get('MASTER_PORT')}"
-        why = str(error).split("\n", 1)[0]
-        raise OSError(f"the training processes could not meet at {place}: {why}") from None

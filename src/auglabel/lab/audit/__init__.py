@@ -1,0 +1,1 @@
+"""Which augmentations keep their label, as any trained network sees them."""

@@ -1,0 +1,64 @@
+"""The recipes of published rows, made from one table: recipes/rows.yaml."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from auglabel.errors import UserError
+from auglabel.util.resources import resource_folder
+from auglabel.util.yaml_values import yaml_text
+
+VALUES = ("epsilon_max", "beta")  # options of the augmentation that are part of a recipe's name
+
+
+@dataclass(frozen=True)
+class RowRecipe:
+    """A recipe that changes another one, and what the table says of it."""
+
+    about: str
+    settings: dict[str, Any]  # as a recipe file would have them, `base` among them
+    tables: tuple[int, ...] = ()  # of the paper
+    gpu_hours: float | None = None  # of one run, for recipes of the paper's size
+    note: str = ""
+
+    @property
+    def text(self) -> str:
+        """As a recipe file."""
+        tables = f" Of the paper's table {' and '.join(map(str, self.tables))}." if self.tables else ""
+        hours = "" if self.gpu_hours is None else f" About {self.gpu_hours:g} GPU hours, by arithmetic."
+        comments = [f"# {line}" for line in (f"{self.about}.{tables}{hours}", self.note) if line]
+        body = [f"{key}: {yaml_text(value)}" for key, value in self.settings.items()]
+        return "\n".join([*comments, *body, ""])
+
+
+@functools.cache
+def row_recipes() -> Mapping[str, RowRecipe]:
+    """Every recipe of the table, by its name: paper/cifar10-at-0.03."""
+    text = (resource_folder("recipes") / "rows.yaml").read_text(encoding="utf-8")
+    return dict(itertools.chain.from_iterable(map(_recipes_of_group, yaml.safe_load(text))))
+
+
+def gpu_hours(name: str) -> float:
+    """Estimated hours of one run of a recipe of the paper's size, on a GPU that does 40 TFLOP/s."""
+    hours = row_recipes()[name].gpu_hours
+    if hours is None:
+        raise UserError(f"{name} has no GPU hours: it is made for a CPU.")
+    return hours
+
+
+def _recipes_of_group(group: Mapping[str, Any]) -> Iterator[tuple[str, RowRecipe]]:
+    for (prefix, base), row in itertools.product(group["recipes"].items(), group["rows"]):
+        option = next((key for key in VALUES if key in row), None)
+        for value in row.get(option, [None]):
+            settings = {"base": base, **group.get("settings", {}), "regime": row.get("regime", row["row"])}
+            settings |= {} if option is None else {"augment": {option: value}}
+            settings |= {"labels": row["labels"]} if "labels" in row else {}
+            name = f"{prefix}-{row['row']}" + ("" if option is None else f"-{value}")
+            about = {key: row[key] for key in ("gpu_hours", "note") if key in row}
+            yield name, RowRecipe(group["about"], settings, tuple(row.get("tables", ())), **about)
