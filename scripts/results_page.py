@@ -17,34 +17,42 @@ from auglabel.lab.paper.study import NAMES
 from auglabel.util.atomic_write import write_text
 
 ROOT = Path(__file__).parents[1]
-RESULTS = ROOT / "results" / "cpu"
+RESULTS = ROOT / "results"
 PAGE = ROOT / "docs" / "results.md"
 INTRO = """# Results
 
-Every table and figure of the paper at CPU size, ours beside the paper's, and a verdict on each claim. All of
-it is made by two commands, the first of which runs what is not there yet:
+Every table and figure of the paper at two sizes, ours beside the paper's, and a verdict on each claim. First
+the scale `fast`: all of CIFAR-100 with a network that trains in minutes. Behind it the CPU size: a few
+thousand images. All of it is made by these commands, the first two of which run what is not there yet:
 
 ```sh
-auglabel reproduce all --cifar10 DIR --cifar100 DIR
+auglabel reproduce all --scale fast --cifar10 DIR --cifar100 DIR
+auglabel reproduce all --scale cpu --cifar10 DIR --cifar100 DIR
 python scripts/results_page.py
 ```
 
-What a row is, its seeds, how rho and alpha are chosen, and each claim were written down before a test image
-was looked at: [results/plan.yaml](../results/plan.yaml), which ends with what was corrected since. One JSON
-file per run, of all runs that were made, is in [results/cpu/runs](../results/cpu/runs).
+What a row is, its seeds, how rho and alpha are chosen, and each claim are written down before a test image
+is looked at: {plans}. A plan ends with what was corrected since. One JSON file per run, of all runs that were
+made, is in [results](../results).
+"""
+FAST = """## The scale fast
+
+45,000 training and 5,000 validation images of CIFAR-100, as in the paper. RandAug and AugMix distort widely,
+as the code that the paper trained with does ([method.md](method.md)). Rho and alpha are chosen by the NLL of
+augmented validation images, over two seeds. Adversarial training has 9,000 + 1,000 images of CIFAR-10 and a
+narrower network, since an attack of ten steps costs eleven times a plain step. A verdict is about this size:
+the paper's networks are larger and train for longer.
+"""
+CPU = """## CPU size
 
 **CPU size** is small: 2,000 CIFAR-10 images (4,000 of CIFAR-100, 1,000 or 2,000 for adversarial training), a
 network of {parameters:,} parameters, 10 to 40 epochs, and AutoLabel by its pooled rule, in its first form
 ([cost.md](cost.md)), where a row does not say otherwise. A verdict is about that size, and says nothing
 certain about the paper's. ECE depends on the number of images it is measured on: compare it between equal
-numbers of images only, not clean with corrupted.
-
-**In short**, at this size: AutoLabel is far better calibrated than one-hot labels. Whether it is better
-calibrated than label smoothing depends on rho and on the data, and no difference in accuracy is seen. A
-temperature fitted afterwards gives one-hot labels the same ECE and, it seems, a lower NLL; one label for all
-distances does as well as one for each; and the validation images that AutoLabel learns from raise accuracy by
-several points if they are trained on instead. The verdicts have the numbers.
+numbers of images only, not clean with corrupted. CCAT goes by the largest radius here, not by the one drawn.
 """
+NOT_RUN = "Not run yet.\n"
+PLANS = {"fast": "plan-fast.yaml", "cpu": "plan.yaml"}
 
 
 def main() -> None:
@@ -53,40 +61,70 @@ def main() -> None:
 
 
 def text() -> str:
-    """The page."""
-    paths = sorted((RESULTS / "runs").glob("*.json"))
-    runs = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
-    parts = [INTRO.format(parameters=_parameters(runs)), _effort(runs), _count()]
-    for name in ("verdicts", *NAMES, "choices"):
-        path = RESULTS / f"{name}.md"
-        if path.exists():
-            parts.append(_linked(path.read_text(encoding="utf-8")))
+    """The page: `fast` first, the CPU size behind it."""
+    runs = _runs("cpu")
+    parameters = next(run["parameters"] for run in runs if run["recipe"]["data"]["name"] == "cifar10")
+    there = [f"[{name}](../results/{name})" for name in PLANS.values() if (RESULTS / name).exists()]
+    intro = INTRO.format(plans=" and ".join(there))
+    parts = [intro, FAST, *_scale("fast"), CPU.format(parameters=parameters), *_scale("cpu")]
     return "\n".join(parts)
 
 
-def _parameters(runs: list[dict[str, Any]]) -> int:
-    """Of the CIFAR-10 network."""
-    return next(run["parameters"] for run in runs if run["recipe"]["data"]["name"] == "cifar10")
+def _scale(scale: str) -> list[str]:
+    """What is there of a scale, or that nothing is."""
+    folder, runs = RESULTS / scale, _runs(scale)
+    if not runs or not (folder / "verdicts.json").exists():
+        return [NOT_RUN]
+    found = json.loads((folder / "verdicts.json").read_text(encoding="utf-8"))
+    parts = [in_short(found), _effort(scale, runs), _count(found)]
+    if (folder / "overview.svg").exists():
+        parts.insert(1, "![Accuracy against calibration error](overview.svg)\n")
+    parts += [
+        (folder / f"{name}.md").read_text(encoding="utf-8")
+        for name in ("verdicts", *NAMES, "choices")
+        if (folder / f"{name}.md").exists()
+    ]
+    return [_placed(part, scale) for part in parts]
 
 
-def _effort(runs: list[dict[str, Any]]) -> str:
+def in_short(found: dict[str, Any]) -> str:
+    """The sentence that each claim has for its verdict, in their order; what has not been run comes last."""
+    told = [
+        (verdict["verdict"] == "not run", verdict["short"])
+        for family in ("paper", "ours", "later")
+        for verdict in found.get(family, [])
+        if verdict["short"]
+    ]
+    told.sort(key=lambda each: each[0])
+    return f"**In short**, at this size: {' '.join(words for _, words in told)}\n"
+
+
+def _runs(scale: str) -> list[dict[str, Any]]:
+    paths = sorted((RESULTS / scale / "runs").glob("*.json"))
+    return [json.loads(path.read_text(encoding="utf-8")) for path in paths]
+
+
+def _effort(scale: str, runs: list[dict[str, Any]]) -> str:
     hours = sum(sum(run["seconds"].values()) for run in runs) / 3600
     versions = sorted(
         {f"torch {v['torch']}, Python {v['python']}" for v in (run["versions"] for run in runs)}
     )
-    plan = yaml.safe_load((ROOT / "results" / "plan.yaml").read_text(encoding="utf-8"))
+    planned = yaml.safe_load((RESULTS / PLANS[scale]).read_text(encoding="utf-8"))["core_hours"]
+    missing = {
+        "cpu": "A cell says `not run` where that budget did not reach (CIFAR-10 at the three larger radii of "
+        "Table 4), or where nothing was planned at this size (ImageNet, and CIFAR-100 with adversarial "
+        "training and mixup).",
+        "fast": "A cell says `not run` where a row waits for its runs.",
+    }
     return (
         f"{len(runs)} runs are there. They took {hours:.1f} hours by the clock, one thread each, two at a "
-        f"time and other work beside them, with {' and '.join(versions)}. The plan had {plan['core_hours']} "
-        "core-hours of computing for all its rows. A cell says `not run` where that budget did not reach "
-        "(CIFAR-10 at the three larger radii of Table 4), or where nothing was planned at this size "
-        "(ImageNet, and CIFAR-100 with adversarial training and mixup).\n"
+        f"time and other work beside them, with {' and '.join(versions)}. The plan had {planned} "
+        f"core-hours of computing for all its rows. {missing[scale]}\n"
     )
 
 
-def _count() -> str:
+def _count(found: dict[str, Any]) -> str:
     """How many claims held, and which."""
-    found = json.loads((RESULTS / "verdicts.json").read_text(encoding="utf-8"))
     counts = Counter(verdict["verdict"] for verdict in found["paper"])
     leans = Counter(verdict["leans"] for verdict in found["paper"] if verdict["leans"])
     told = ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
@@ -95,12 +133,13 @@ def _count() -> str:
         if leans
         else ""
     )
-    return f"Of {len(found['paper'])} claims of the paper: {told}.{more if leans else ''}\n"
+    return f"Of {len(found['paper'])} claims of the paper: {told}.{more}\n"
 
 
-def _linked(text: str) -> str:
-    """Pictures lie beside the table, not beside this page."""
-    return re.sub(r"\]\(([\w.]+\.(?:svg|png))\)", r"](../results/cpu/\1)", text)
+def _placed(text: str, scale: str) -> str:
+    """Pictures lie beside the table, not beside this page; headings of `fast` say so."""
+    text = re.sub(r"\]\(([\w.]+\.(?:svg|png))\)", rf"](../results/{scale}/\1)", text)
+    return re.sub(r"^## ", "## Fast: ", text, flags=re.M) if scale == "fast" else text
 
 
 if __name__ == "__main__":

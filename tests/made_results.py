@@ -10,6 +10,7 @@ from auglabel.lab.recipe.catalogue import AUGMENTATIONS
 from auglabel.lab.sweep.job import Job
 from auglabel.lab.sweep.measurement import Measurement
 from auglabel.lab.sweep.result import COLUMNS, FORMAT, label_spread
+from auglabel.pooling import RULE
 
 Value = Callable[[Job, str, str, int | None], float]  # job, metric, condition, severity
 
@@ -19,7 +20,9 @@ def some_value(job: Job, metric: str, on: str, severity: int | None) -> float:
     return random.Random(f"{job.stem} {metric} {on} {severity}").uniform(0.1, 0.9)
 
 
-def make_result(study: Study, job: Job, value: Value = some_value, nll: float = 1.0) -> None:
+def make_result(
+    study: Study, job: Job, value: Value = some_value, nll: float = 1.0, augmented_nll: float | None = None
+) -> None:
     """Write what `Results.perform` would have written."""
     study.results.path.mkdir(parents=True, exist_ok=True)
     grid = AUGMENTATIONS[job.recipe.augment.name](**job.recipe.augment.options).grid
@@ -35,9 +38,11 @@ def make_result(study: Study, job: Job, value: Value = some_value, nll: float = 
         "recipe": job.plain,
         "measured": [each.as_dict() for each in job.measured],
         "seed": job.recipe.training.seed,
+        "versions": {"pooled_rule": RULE},
+        "data": {"images": job.recipe.split},
         "seconds": {"training": 50.0, "measuring": 30.0},
         "validation": {"nll": nll, "ece": 0.1},
-        "validation_augmented": {"nll": nll, "ece": 0.1},
+        "validation_augmented": {"nll": nll if augmented_nll is None else augmented_nll, "ece": 0.1},
         "temperatures": {"T": 1.5, "TA": 2.0},
         "labelled_images": 1500,
         "labels": labels,

@@ -49,6 +49,21 @@ def test_attacks_go_against_the_hard_label(linear_model, images):
     assert right < 0.5
 
 
+def test_reach_is_how_far_an_image_moved_over_its_own_radius(linear_model, images):
+    augment = Adversarial(epsilon_max=0.05, clean_share=0.5, levels=4)
+    view = augment(images, LABELS, linear_model, generator=seeded())
+    assert (view.reach[:250] == 0).all()
+    radius = 0.05 * view.strength[250:]
+    expected = moved_by(view, images)[250:] / radius
+    torch.testing.assert_close(view.reach[250:], expected.clamp(max=1), atol=1e-5, rtol=0)
+    assert view.reach[250:].min() > 0.99  # PGD goes to the end of its ball, however small
+
+
+def test_an_image_that_cannot_move_has_no_reach(linear_model, images):
+    view = Adversarial(epsilon_max=0.0)(images[:4], LABELS[:4], linear_model)
+    assert view.reach.tolist() == [0, 0, 0, 0]
+
+
 @pytest.mark.parametrize("bucket", [None, torch.zeros(500, dtype=torch.int64)])
 def test_fixed_always_takes_the_largest_epsilon_in_one_bucket(linear_model, images, bucket):
     augment = Adversarial(epsilon_max=0.03, fixed=True)

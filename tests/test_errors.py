@@ -26,7 +26,7 @@ from auglabel.data.corrupted import corrupted
 from auglabel.data.files import find_images
 from auglabel.data.huggingface import Rows, _several
 from auglabel.lab.paper.charts import load_altair
-from auglabel.lab.paper.rows import CPU
+from auglabel.lab.paper.rows_cpu import CPU
 from auglabel.lab.paper.study import Study
 from auglabel.lab.paper.verdicts import _student
 from auglabel.lab.runs.checkpoint import load_checkpoint, save_checkpoint

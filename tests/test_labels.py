@@ -66,6 +66,27 @@ def test_ccat_has_the_published_confidence(classes):
     torch.testing.assert_close(targets[range(n), range(1, n + 1)], others, atol=1e-6, rtol=0)
 
 
+def attacked_view(reach, strength):
+    n = len(reach)
+    parts = torch.zeros(n, 1, 2, 2), torch.arange(n), torch.zeros(n).long(), torch.tensor(strength)
+    return View(*parts, reach=torch.tensor(reach))
+
+
+def test_ccat_goes_by_the_radius_that_was_drawn_or_by_the_largest():
+    """Moved by all of a small radius, by half of it, by none: g = 0, 0.5^10 = 1/1024, 1."""
+    seen = attacked_view(reach=[1.0, 0.5, 0.0], strength=[0.1, 0.1, 0.1])
+    sure = CCAT(4).confidence(seen)
+    torch.testing.assert_close(sure, torch.tensor([0.25, 1 / 1024 + 1023 / 4096, 1.0]))
+    largest = CCAT(4, radius="largest").confidence(seen)
+    g = 0.9**10  # for all three
+    torch.testing.assert_close(largest, torch.full((3,), g + (1 - g) / 4))
+
+
+def test_ccat_takes_one_of_two_radii():
+    with pytest.raises(ValueError, match='radius must be "drawn" or "largest", got \'smallest\''):
+        CCAT(4, radius="smallest")
+
+
 def test_ccat_leaves_an_unattacked_image_one_hot():
     clean = View(torch.zeros(1, 1, 2, 2), torch.tensor([1]), torch.tensor([0]), torch.zeros(1))
     assert torch.equal(CCAT(3)(clean), torch.tensor([[0.0, 1.0, 0.0]]))

@@ -65,6 +65,30 @@ def test_the_fall_of_labels_is_the_mean_over_kinds_of_weaker_less_stronger_half(
     assert reading(RESULT, "label_fall") == pytest.approx(0.15)
 
 
+def test_both_accuracies_are_clean_and_attacked():
+    assert reading(RESULT, "both_accuracies") == pytest.approx(0.75 + 0.375)
+    unattacked = {**RESULT, "evaluations": RESULT["evaluations"][:2]}
+    assert reading(unattacked, "both_accuracies") is None
+
+
+def test_the_mean_label_counts_every_kind_of_distortion_the_same():
+    """(1 + 0.9 + 0.5 + 0.8 + 0.7)/5 = 0.78, 0.85 and 0.3: 1.93 / 3."""
+    assert reading(RESULT, "label_mean") == pytest.approx(1.93 / 3)
+
+
+@pytest.mark.parametrize(
+    ("labels", "value"),
+    [
+        ({"name": "one_hot"}, 1.0),
+        ({"name": "label_smoothing", "rho": 0.2}, 0.802),  # 0.8 + 0.2 / 100
+        ({"name": "ccat"}, None),
+    ],
+)
+def test_the_mean_label_of_labels_that_do_not_learn(labels, value):
+    plain = {**RESULT, "labels": None, "recipe": {"labels": labels, "data": {"name": "cifar100"}}}
+    assert reading(plain, "label_mean") == (None if value is None else pytest.approx(value))
+
+
 @pytest.mark.parametrize("metric", ["cece TA", "ece@5", "view_fall:solarize"])
 def test_what_was_not_measured_is_none(metric):
     assert reading(RESULT, metric) is None

@@ -75,7 +75,7 @@ for data, alpha in (("cifar10", 0.5), ("cifar100", 0.005)):
             f"{data}-at-{radius}": ("adversarial", same, ONE_HOT),
             f"{data}-at_multi-{radius}": ("adversarial", drawn, ONE_HOT),
             f"{data}-at_ls-{radius}": ("adversarial", same, ("label_smoothing", {"rho": rho})),
-            f"{data}-ccat-{radius}": ("adversarial", half, ("ccat", {"rho": 10})),
+            f"{data}-ccat-{radius}": ("adversarial", half, ("ccat", {"rho": 10, "radius": "drawn"})),
             f"{data}-at_autolabel-{radius}": ("adversarial", drawn, ("autolabel", {"alpha": alpha})),
         }
 

@@ -6,7 +6,7 @@ from scipy import stats
 from auglabel.lab.paper.charts import _dots
 from auglabel.lab.paper.page import Page, Record
 from auglabel.lab.paper.readings import reading
-from auglabel.lab.paper.rows import CPU
+from auglabel.lab.paper.rows import MADE
 from auglabel.lab.paper.tables import METRICS
 from auglabel.lab.paper.verdicts import Part, claims, holm, judge
 
@@ -79,6 +79,26 @@ def test_more_claims_make_each_harder_to_hold():
     assert verdict_of(values, more=[UNSURE] * 5).verdict == "undecided"
 
 
+def test_claims_of_another_table_make_it_no_harder():
+    """p about 0.02: alone in its table it holds, whatever five claims of another do."""
+    cells = {"r": dict(enumerate([0.10, 0.16, 0.02, 0.12, 0.06])), "s": dict(enumerate(UNSURE))}
+    family = [{"claim": "c", "rests_on": "table2", "parts": [{"plus": ["r ece"]}]}]
+    family += [{"claim": "d", "rests_on": "table3", "parts": [{"plus": ["s ece"]}]}] * 5
+    found = judge(family, lambda row, metric: cells[row])
+    assert [verdict.verdict for verdict in found] == ["held", *["undecided"] * 5]
+    assert [verdict.claim for verdict in found] == ["c", *"ddddd"]
+    assert found[0].adjusted == found[0].p
+
+
+def test_a_claim_says_why_it_can_hardly_show_and_its_sentence_for_the_summary():
+    claim = {"claim": "c", "hardly": "too small", "short": {"held": "Yes.", "undecided": "Who knows."}}
+    claim["parts"] = [{"plus": ["r ece"]}]
+    (found,) = judge([claim], lambda row, metric: dict(enumerate(SURE)))
+    assert (found.hardly, found.short) == ("too small", "Yes.")
+    (waiting,) = judge([claim], lambda row, metric: {})
+    assert waiting.short == "Not run yet: c"
+
+
 def test_one_seed_or_none_is_not_run():
     assert verdict_of([0.1]).verdict == "not run"
     assert verdict_of([]).verdict == "not run"
@@ -106,11 +126,13 @@ def test_a_claim_that_cannot_be_tested_says_why_and_counts_for_nothing():
     assert (found.verdict, found.why, found.adjusted) == ("not testable", "too large", None)
 
 
-def test_every_claim_asks_for_rows_and_metrics_that_there_are():
-    rows = {row.name: row for some in CPU.values() for row in some}
+@pytest.mark.parametrize("scale", MADE)
+def test_every_claim_asks_for_rows_and_metrics_that_there_are(scale):
+    rows = {row.name: row for some in MADE[scale].values() for row in some}
     nothing = {"evaluations": [], "labels": None, "views": None}
-    for family in claims().values():
+    for family in claims(scale).values():
         for claim in family:
+            assert claim["rests_on"] in MADE[scale]
             assert ("not_testable" in claim) != bool(claim.get("parts"))
             for each in claim.get("parts", []):
                 for cell in (*each.get("plus", []), *each.get("minus", [])):

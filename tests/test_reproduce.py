@@ -14,9 +14,10 @@ from auglabel.lab.paper import rows
 from auglabel.lab.paper.assemble import assemble
 from auglabel.lab.paper.page import Record
 from auglabel.lab.paper.published import published
-from auglabel.lab.paper.rows import FIRST_SEED, TUNING_SEED, Row
+from auglabel.lab.paper.row import FIRST_SEED, Row
 from auglabel.lab.paper.study import NAMES, Study, in_order
 from auglabel.lab.paper.tables import table
+from auglabel.lab.recipe.row_recipes import row_recipes
 from auglabel.lab.sweep.job import Results
 from auglabel.lab.sweep.measurement import Measurement
 
@@ -76,20 +77,20 @@ def test_a_plan_says_what_it_would_cost_and_runs_nothing(two_rows, tmp_path, mon
 def test_the_value_of_lowest_validation_nll_is_chosen_and_its_seed_never_reported(two_rows, study):
     _, tuned = study.rows(["table2"])
     assert study.jobs(tuned) == []  # nothing is chosen yet
-    for (value, job), nll in zip(study.tuning(tuned).items(), (1.5, 1.25), strict=True):
-        assert (job.recipe.training.seed, job.measured) == (TUNING_SEED, ())
+    for (value, (job,)), nll in zip(study.tuning(tuned).items(), (1.5, 1.25), strict=True):
+        assert (job.recipe.training.seed, job.measured) == (100, ())
         assert job.recipe.labels.options["rho"] == value
         make_result(study, job, nll=nll)
     assert study.chosen(tuned) == 0.2
     seeds = [job.recipe.training.seed for job in study.jobs(tuned)]
     assert seeds == [FIRST_SEED, FIRST_SEED + 1]
-    assert TUNING_SEED not in seeds
+    assert not {100, 101} & set(seeds)
     assert {job.recipe.labels.options["rho"] for job in study.jobs(tuned)} == {0.2}
 
 
 def test_methods_share_split_weights_and_order_by_seed(two_rows, study):
     plain, tuned = study.rows(["table2"])
-    for job in study.tuning(tuned).values():
+    for (job,) in study.tuning(tuned).values():
         make_result(study, job)
     for one, other in zip(study.jobs(plain), study.jobs(tuned), strict=True):
         differ = one.recipe.differences(other.recipe)
@@ -111,7 +112,7 @@ def test_results_of_another_version_are_kept_apart_and_named(two_rows, tmp_path,
 def test_rows_of_the_paper_come_first_and_whole_seeds_at_a_time(study):
     both = study.rows(["table5", "ablations"])
     for row in both:
-        for job in study.tuning(row).values():
+        for (job,) in study.tuning(row).values():
             make_result(study, job)
     ordered = in_order([(row, job) for row in both for job in study.jobs(row)])
     extra = {row.name for row in both if row.extra}
@@ -123,7 +124,7 @@ def test_every_name_is_assembled_from_what_is_there_and_says_what_is_not(study, 
     """One seed of everything but the adversarial rows."""
     every = [row for row in study.rows(NAMES) if not row.method.startswith(("at", "ccat", "vanilla_at"))]
     for row in every:
-        for job in study.tuning(row).values():
+        for (job,) in study.tuning(row).values():
             make_result(study, job)
     for row in every:
         make_result(study, study.jobs(row)[0])
@@ -159,8 +160,7 @@ def test_published_numbers_stand_beside_ours_and_imagenet_is_not_run(study, tmp_
 
 def test_the_paper_scale_has_a_recipe_for_every_published_row(study):
     there = {row.recipe for name in NAMES for row in rows.rows_of(name, "paper")}
-    recipes = Path(rows.__file__).parents[2] / "recipes" / "paper"
-    assert {f"paper/{path.stem}" for path in recipes.glob("*.yaml")} == there
+    assert {name for name in row_recipes() if name.startswith("paper/")} == there
 
 
 def test_corruptions_at_the_paper_scale_are_as_many_as_the_paper_says():
@@ -170,7 +170,7 @@ def test_corruptions_at_the_paper_scale_are_as_many_as_the_paper_says():
         assert len(SUITES[measured.suite]) == types[row.data]
 
 
-@pytest.mark.parametrize("scale", ["cpu", "paper"])
+@pytest.mark.parametrize("scale", ["cpu", "fast", "paper"])
 def test_a_row_is_the_same_wherever_it_stands(scale):
     """Tables and figures that share a row share its runs."""
     met: dict[str, Row] = {}
@@ -243,7 +243,7 @@ def test_a_plan_once_written_stays(two_rows, tmp_path, monkeypatch, capsys):
 
 def test_a_value_whose_run_failed_is_not_chosen_and_does_not_block(two_rows, study):
     _, tuned = study.rows(["table2"])
-    first, second = study.tuning(tuned).values()
+    (first,), (second,) = study.tuning(tuned).values()
     make_result(study, second, nll=2.0)
     assert study.chosen(tuned) is None
     assert replace(study, failed=frozenset({first.stem})).chosen(tuned) == 0.2

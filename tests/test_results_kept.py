@@ -8,38 +8,57 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from auglabel.lab.paper.assemble import page_of, write_verdicts
-from auglabel.lab.paper.rows import CPU, TUNING_SEED
-from auglabel.lab.paper.study import NAMES, Study
-from auglabel.lab.paper.tables import choices
+from auglabel.lab.paper.assemble import page_of
+from auglabel.lab.paper.choices import choices
+from auglabel.lab.paper.passed import options_of
+from auglabel.lab.paper.rows import MADE
+from auglabel.lab.paper.rows_cpu import CPU
+from auglabel.lab.paper.study import Study
+from auglabel.lab.paper.verdict_page import write_verdicts
+from auglabel.lab.paper.verdicts import claims
 from auglabel.lab.sweep.job import Results, read_result
 
 ROOT = Path(__file__).parents[1]
-KEPT = ROOT / "results" / "cpu"
+RESULTS = ROOT / "results"
+SCALES = [scale for scale in MADE if (RESULTS / scale / "runs").exists()]
 
-pytestmark = pytest.mark.skipif(not KEPT.exists(), reason="there are no results here")
-
-
-@pytest.fixture(scope="module")
-def study():
-    return Study("cpu", Results(KEPT / "runs"))
+pytestmark = pytest.mark.skipif(not SCALES, reason="there are no results here")
 
 
-@pytest.fixture(scope="module")
-def page(study):
+@functools.cache
+def study_of(scale):
+    folder = RESULTS / scale
+    return Study(scale, Results(folder / "runs"), words=options_of(folder, ()))
+
+
+@functools.cache
+def page(name, scale):
     """A table or figure by its name, made once."""
-    return functools.cache(lambda name: page_of(name, study))
+    return page_of(name, study_of(scale))
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_table_is_made_of_the_runs_that_are_there(name, page, tmp_path):
-    page(name).write(tmp_path, chart=(KEPT / f"{name}.svg").exists())
+def script():
+    spec = importlib.util.spec_from_file_location("results_page", ROOT / "scripts" / "results_page.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize(("scale", "name"), [(s, name) for s in SCALES for name in study_of(s).names()])
+def test_a_table_is_made_of_the_runs_that_are_there(scale, name, tmp_path):
+    kept = RESULTS / scale
+    page(name, scale).write(tmp_path, chart=(kept / f"{name}.svg").exists())
     for end in ("md", "csv", "json", "tex"):
-        assert (tmp_path / f"{name}.{end}").read_text() == (KEPT / f"{name}.{end}").read_text()
+        assert (tmp_path / f"{name}.{end}").read_text() == (kept / f"{name}.{end}").read_text()
 
 
-def test_the_choices_are_those_of_the_tuning_runs_and_the_recipes_have_them(study):
-    assert (KEPT / "choices.md").read_text() == choices(study).markdown(chart=False)
+@pytest.mark.parametrize("scale", SCALES)
+def test_the_choices_are_those_of_the_tuning_runs(scale):
+    assert (RESULTS / scale / "choices.md").read_text() == choices(study_of(scale)).markdown(chart=False)
+
+
+def test_the_recipes_of_the_cpu_size_have_what_was_chosen():
+    study = study_of("cpu")
     for row in study.rows(CPU):
         chosen = study.chosen(row)
         if row.values and chosen is not None:
@@ -48,22 +67,38 @@ def test_the_choices_are_those_of_the_tuning_runs_and_the_recipes_have_them(stud
             assert plain.labels == recipe.labels, row.recipe
 
 
-def test_the_verdicts_are_those_of_the_runs(study, tmp_path):
+@pytest.mark.parametrize("scale", SCALES)
+def test_the_verdicts_are_those_of_the_runs(scale, tmp_path):
     with (tmp_path / "said").open("w") as file:
-        write_verdicts(study, tmp_path, Console(file=file))
+        write_verdicts(study_of(scale), tmp_path, Console(file=file))
     for end in ("md", "csv", "json", "tex"):
-        assert (tmp_path / f"verdicts.{end}").read_text() == (KEPT / f"verdicts.{end}").read_text()
+        kept = (RESULTS / scale / f"verdicts.{end}").read_text()
+        assert (tmp_path / f"verdicts.{end}").read_text() == kept
 
 
 def test_the_page_is_made_of_the_tables():
-    spec = importlib.util.spec_from_file_location("results_page", ROOT / "scripts" / "results_page.py")
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
-    assert script.text() == (ROOT / "docs" / "results.md").read_text()
+    assert script().text() == (ROOT / "docs" / "results.md").read_text()
 
 
-def test_the_readmes_table_is_that_of_the_runs(page):
-    found = {(r.method, r.metric): r.shown() for r in page("table2").records if r.data == "cifar10"}
+def test_in_short_has_the_sentence_of_each_verdict_and_what_was_not_run_last():
+    told = {
+        "paper": [{"verdict": "not run", "short": "Not run yet: A."}, {"verdict": "held", "short": "B."}],
+        "ours": [{"verdict": "reversed", "short": ""}, {"verdict": "undecided", "short": "C."}],
+    }
+    assert script().in_short(told) == "**In short**, at this size: B. C. Not run yet: A.\n"
+
+
+@pytest.mark.parametrize("scale", MADE)
+def test_a_claim_that_is_summed_up_has_a_sentence_for_every_verdict(scale):
+    shorts = [claim["short"] for family in claims(scale).values() for claim in family if "short" in claim]
+    assert len(shorts) >= 6
+    for short in shorts:
+        assert set(short) == {"held", "reversed", "undecided"}
+        assert len(set(short.values())) == 3
+
+
+def test_the_readmes_table_is_that_of_the_runs():
+    found = {(r.method, r.metric): r.shown() for r in page("table2", "cpu").records if r.data == "cifar10"}
     text = (ROOT / "README.md").read_text()
     rows = [line for line in text.splitlines() if line.startswith(("| RandAug", "| AugMix")) and "±" in line]
     assert len(rows) == 8
@@ -75,19 +110,22 @@ def test_the_readmes_table_is_that_of_the_runs(page):
         assert others == [found[method, f"{metric}{scaled}"] for metric in ("ece", "cece", "nll", "cnll")]
 
 
-def test_every_run_that_was_made_belongs_to_a_row(study):
+@pytest.mark.parametrize("scale", SCALES)
+def test_every_run_that_was_made_belongs_to_a_row(scale):
     """None is left out of the tables, and none is of a recipe that has since changed."""
-    rows = study.rows(CPU)
-    jobs = [job for row in rows for job in (*study.tuning(row).values(), *study.jobs(row))]
-    known = {job.stem for job in jobs}
-    there = {path.stem for path in (KEPT / "runs").glob("*.json")}
-    assert there <= known, sorted(there - known)[:3]
+    study = study_of(scale)
+    rows = study.rows(MADE[scale])
+    jobs = [job for row in rows for some in (*study.tuning(row).values(), study.jobs(row)) for job in some]
+    there = {path.stem for path in (RESULTS / scale / "runs").glob("*.json")}
+    assert there <= {job.stem for job in jobs}, sorted(there - {job.stem for job in jobs})[:3]
 
 
-def test_runs_hold_no_paths_and_their_seed_was_planned():
-    for path in (KEPT / "runs").glob("*.json"):
+@pytest.mark.parametrize("scale", SCALES)
+def test_runs_hold_no_paths_and_their_seed_was_planned(scale):
+    choosing = study_of(scale).choosing.seeds
+    for path in (RESULTS / scale / "runs").glob("*.json"):
         found = read_result(path)
         assert "root" not in found["recipe"]["data"]
-        assert found["seed"] == TUNING_SEED or 20 <= found["seed"] < 40
-        assert (found["seed"] == TUNING_SEED) == (not found["evaluations"])
+        assert found["seed"] in choosing or 20 <= found["seed"] < 40
+        assert (found["seed"] in choosing) == (not found["evaluations"])
         assert "/tmp" not in json.dumps(found)

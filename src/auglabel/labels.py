@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -62,19 +63,26 @@ class LabelSmoothing(LabelPolicy):
 
 
 class CCAT(LabelPolicy):
-    """Confidence-calibrated adversarial training: g one-hot + (1 - g)/K, g = (1 - strength)^rho.
+    """Confidence-calibrated adversarial training: g one-hot + (1 - g)/K, g = (1 - d)^rho.
 
-    With `Adversarial`, strength is epsilon / epsilon_max, and unattacked images, at strength 0, stay
-    one-hot.
+    d is how far an image was moved over the radius `drawn` for it, `view.reach`: an attack that goes to the
+    end of its radius gets the uniform distribution, and an image that was not attacked stays one-hot. With
+    `radius="largest"` d is the strength: with `Adversarial` the radius drawn over epsilon_max. That is also
+    what d is for a view without a reach.
     """
 
-    def __init__(self, num_classes: int, rho: float = 10.0) -> None:
+    def __init__(
+        self, num_classes: int, rho: float = 10.0, radius: Literal["drawn", "largest"] = "drawn"
+    ) -> None:
         super().__init__(num_classes)
         require_number("rho", rho, 0)
-        self.rho = rho
+        if radius not in ("drawn", "largest"):
+            raise UserError(f'radius must be "drawn" or "largest", got {radius!r}.')
+        self.rho, self.radius = rho, radius
 
     def confidence(self, view: View) -> Tensor:
-        g = (1 - view.strength.clamp(max=1)) ** self.rho
+        distance = view.strength if self.radius == "largest" or view.reach is None else view.reach
+        g = (1 - distance.clamp(max=1)) ** self.rho
         return g + (1 - g) / self.num_classes
 
 

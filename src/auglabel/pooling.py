@@ -27,6 +27,7 @@ from auglabel.util.checks import kind_of, require_number, require_unit, shown
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+RULE = "2"  # the form of the rule, which results name; in "1" neighbours counted with full weight
 DOUBT = 20
 LEEWAY = 0.7  # how far neighbours may move what a bucket's own images say, in standard errors of that
 

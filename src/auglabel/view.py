@@ -16,7 +16,8 @@ class View:
     """Transformed images with their labels, buckets and strengths.
 
     `partner` and `share` are set where a second image was mixed in: its label, and its part of the
-    picture, at most one half.
+    picture, at most one half. `reach` is set by attacks: how far an image was moved, as a part of how far it
+    might have been.
     """
 
     images: Tensor  # (B, C, H, W)
@@ -25,6 +26,7 @@ class View:
     strength: Tensor  # (B,) float in [0, 1]
     partner: Tensor | None = None  # (B,) int64
     share: Tensor | None = None  # (B,) float in [0, 1/2]
+    reach: Tensor | None = None  # (B,) float in [0, 1]
 
     def __post_init__(self) -> None:
         if (self.partner is None) != (self.share is None):
@@ -37,6 +39,8 @@ class View:
         require_unit("View's strength", self.strength)
         if self.share is not None:
             require_unit("View's share", self.share, 0.5)
+        if self.reach is not None:
+            require_unit("View's reach", self.reach)
 
     def __len__(self) -> int:
         return len(self.images)

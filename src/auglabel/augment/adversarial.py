@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 import torch
-from torch import Generator
+from torch import Generator, Tensor
 
 from auglabel.attack.pgd import pgd
 from auglabel.augment.base import Augmentation
@@ -74,8 +74,16 @@ class Adversarial(Augmentation):
             check_range=False,
             generator=generator,
         )
+        reach = torch.zeros_like(strength)
+        reach[attacked] = _reach(moved - images[attacked], epsilon)
         if self.clean_share:
             images = images.clone()
             images[attacked] = moved
             moved = images
-        return View(moved, labels, distance.bucket, strength)
+        return View(moved, labels, distance.bucket, strength, reach=reach)
+
+
+def _reach(moved: Tensor, epsilon: Tensor) -> Tensor:
+    """How far each image was moved, in max norm, over the radius that it might be moved by."""
+    longest = moved.abs().flatten(1).amax(dim=1) if len(moved) else epsilon
+    return (longest / epsilon.clamp(min=torch.finfo(epsilon.dtype).tiny)).clamp(max=1).to(epsilon.dtype)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 
 from auglabel.errors import UserError
-from auglabel.lab.commands.arguments import name_first, require_no_more
+from auglabel.lab.commands.arguments import name_first
 from auglabel.lab.paper.reproduce import Reproduce, reproduce
 from auglabel.lab.paper.study import NAMES
 from auglabel.lab.recipe.options import flags
@@ -20,5 +20,4 @@ def run(words: list[str]) -> int:
         raise UserError(f"which table or figure? auglabel reproduce NAME, of {', '.join(NAMES)}, or all.")
     options, rest = flags(Reproduce, rest)
     executor, rest = flags(Executor, rest)
-    require_no_more(rest)
-    return reproduce(name, options, executor, Console(highlight=False, emoji=False))
+    return reproduce(name, options, executor, Console(highlight=False, emoji=False), rest)

@@ -47,7 +47,7 @@ METRICS = {
     "aurc": Metric("AURC", "lower", "x 1000"),
     "adversarial_accuracy": Metric("adversarial accuracy", "higher", "%"),
     "label_mean": Metric("mean label", "neither", "%"),
-    "delta": Metric("Delta", "lower", "%"),
+    "delta": Metric("Delta", "higher", "%"),
 }
 OVER_CORRUPTIONS = {  # the mean over all pairs of corruption and severity, as the paper writes it
     "caccuracy": "cAccuracy",

@@ -10,7 +10,9 @@ from auglabel.corrupt import SEVERITIES
 from auglabel.lab.paper.page import Block, Page, Record, name_of
 from auglabel.lab.paper.published import published
 from auglabel.lab.paper.readings import reading
-from auglabel.lab.paper.rows import Row, rows_of
+from auglabel.lab.paper.row import Row
+from auglabel.lab.paper.rows import rows_of
+from auglabel.lab.paper.rows_fast import IMAGES
 from auglabel.lab.paper.study import Study
 from auglabel.lab.paper.tables import BESIDE, DATA, notes_of
 
@@ -40,6 +42,8 @@ def figure(name: str, study: Study) -> Page:
     rows = rows_of(name, study.scale)
     found = {row.name: study.found(row) for row in rows}
     records = [record for row in rows for record in CURVES[name](row, found[row.name])]
+    measured = {record.metric for record in records if record.values}
+    records = [record for record in records if record.metric in measured or record.metric in CHARTED[name]]
     panels = dict.fromkeys((record.data, record.metric) for record in records)
     blocks = [_block(name, [r for r in records if (r.data, r.metric) == panel]) for panel in panels]
     notes = [ONLY_DRAWN, *notes_of(study, rows, found)]
@@ -126,16 +130,17 @@ def _over(
 
 
 def _largest_magnitude(row: Row) -> float | None:
-    return float(row.suffix.rpartition("-")[2])
+    return row.number("(?:five-|max)", otherwise=10)
 
 
 def _images(row: Row) -> float | None:
     """Training images, or the share of them at the paper's scale; rows of Table 2 have all."""
-    return float(row.suffix.removeprefix("-train") or (2000 if row.recipe.startswith("cpu/") else 1))
+    everything = {"cpu": 2000.0, "fas": float(IMAGES), "pap": 1.0}[row.recipe[:3]]
+    return row.number("train", otherwise=everything)
 
 
 def _radius(row: Row) -> float | None:
-    return None if row.method.startswith("vanilla") else float(row.name.rpartition("-")[2])
+    return row.place
 
 
 CURVES: dict[str, Callable[[Row, Found], list[Record]]] = {

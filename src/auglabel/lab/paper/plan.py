@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from auglabel.lab.paper.rows import FIRST_SEED, TUNING_SEED, Row
+from auglabel.lab.paper.row import FIRST_SEED, Row
 from auglabel.lab.paper.study import Study
 from auglabel.lab.paper.verdicts import LEVEL, claims
 from auglabel.lab.recipe import row_recipes
@@ -18,45 +18,57 @@ from auglabel.lab.sweep.measurement import digest_words
 from auglabel.util.atomic_write import write_text
 
 RULES = {
-    "hyper-parameters": "rho and alpha have the value of lowest NLL on clean validation images after the "
-    f"last epoch of one run each with seed {TUNING_SEED}, which is not reported; label smoothing and "
-    "AutoLabel have as many values to choose from; a row that changes another takes its value; all else is "
-    "the recipe's",
     "seeds": f"from {FIRST_SEED} on, since those below have been looked at while the method was built; "
     "methods share split, first weights, order and views by seed",
     "metrics": "ECE with 15 equal-width bins; clean: all test images; corrupted: 1,000 of them, the mean "
     "over 17 types and 5 severities; attacked: 1,000; weights of the last epoch",
-    "verdict": f"paired two-sided t interval over seeds; Holm over the claims of a family at {LEVEL}; a "
-    "claim holds if all its parts do and is reversed if one is",
+    "verdict": f"paired two-sided t interval over seeds; Holm over the claims of one table or figure at "
+    f"{LEVEL}; a claim holds if all its parts do and is reversed if one is",
 }
 Cost = tuple[int, int, float]  # runs, those of them that are there, core-hours of all
+
+
+def rules_of(study: Study) -> dict[str, str]:
+    """How hyper-parameters are chosen, and what is the same at all scales."""
+    seeds = " and ".join(map(str, study.choosing.seeds))
+    return {
+        "hyper-parameters": f"rho and alpha have the value of lowest NLL on {study.choosing.words} after the "
+        f"last epoch, mean over runs with seed {seeds}, which are not reported; label smoothing and "
+        "AutoLabel have as many values to choose from; a row that changes another takes its value; all else "
+        "is the recipe's",
+        **RULES,
+    }
 
 
 def costs_of(study: Study, rows: Sequence[Row], told: Callable[[str], None]) -> dict[str, Cost]:
     """What each row takes, the runs that choose its option among them, each run once."""
     found, met = {}, set()
     for row in rows:
-        jobs = [job for job in (*study.tuning(row).values(), *study.planned(row)) if job.stem not in met]
+        choosing = (job for some in study.tuning(row).values() for job in some)
+        jobs = [job for job in (*choosing, *study.planned(row)) if job.stem not in met]
         met |= {job.stem for job in jobs}
         there = sum(study.results.read(job) is not None for job in jobs)
-        each = core_hours(jobs, study.results, told) if study.scale == "cpu" else [gpu_hours(row)] * len(jobs)
+        each = (
+            core_hours(jobs, study.results, told) if study.scale != "paper" else [gpu_hours(row)] * len(jobs)
+        )
         found[row.name] = len(jobs), there, sum(each)
     return found
 
 
 def unit(study: Study) -> str:
     """Of what a row costs: tried here, or by the arithmetic in the recipes' headers."""
-    return "core_hours" if study.scale == "cpu" else "gpu_hours"
+    return "gpu_hours" if study.scale == "paper" else "core_hours"
 
 
 def write_plan(path: Path, study: Study, rows: Sequence[Row], costs: dict[str, Cost]) -> None:
     """All of it as YAML, the claims in full."""
     about = {
         "scale": study.scale,
-        "rules": RULES,
+        "rules": rules_of(study),
+        **({"options": " ".join(study.words)} if study.words else {}),
         unit(study): round(sum(cost for *_, cost in costs.values()), 1),
         "rows": [_about(study, row, costs[row.name]) for row in rows],
-        "claims": claims(),
+        "claims": claims(study.scale),
     }
     text = yaml.safe_dump(about, sort_keys=False, default_flow_style=None, width=110, allow_unicode=True)
     write_text(path, text)

@@ -10,13 +10,16 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from auglabel.lab.paper.passed import keep_options, options_of
 from auglabel.lab.paper.plan import Cost, costs_of, unit, write_plan
-from auglabel.lab.paper.rows import Row, Scale
+from auglabel.lab.paper.row import Row, Scale
 from auglabel.lab.paper.study import MOST_SEEDS, NAMES, Study, in_order
 from auglabel.lab.runs.files import locked
 from auglabel.lab.sweep.executor import Executor, run_all
 from auglabel.lab.sweep.job import Job, Results
 from auglabel.util.checks import entry, require_whole
+
+PLANS = {"cpu": "plan.yaml", "fast": "plan-fast.yaml"}  # of what is run here, written before
 
 
 @dataclass(frozen=True)
@@ -24,11 +27,11 @@ class Reproduce:
     """At which size, with which data, and what to do"""
 
     scale: Scale = "cpu"
-    """cpu: recipes that a laptop finishes; paper: those of the paper, for GPUs"""
+    """cpu: a laptop finishes all in a night; fast: all of CIFAR-100, minutes per run; paper: for GPUs"""
     seeds: int | None = None
     """runs per row; as many as each row has if not given"""
     plan: bool = False
-    """print what would be run and what it would cost, and stop; for all, at CPU scale, OUT/plan.yaml too"""
+    """print what would be run and what it would cost, and stop; for all a plan is written into OUT too"""
     assemble: bool = False
     """run nothing; make tables and figures of the results that are there"""
     cifar10: str | None = None
@@ -44,16 +47,24 @@ class Reproduce:
         if self.seeds is not None:
             require_whole("seeds", self.seeds, 1, MOST_SEEDS)
 
-    def study(self) -> Study:
+    @property
+    def folder(self) -> Path:
+        return Path(self.out) / self.scale
+
+    def study(self, words: Sequence[str] = ()) -> Study:
+        """`words` are options of the recipe for every run."""
         roots = {"cifar10": self.cifar10, "cifar100": self.cifar100, "imagenet": self.imagenet}
-        results = Results(Path(self.out) / self.scale / "runs", Path("runs") / self.scale)
-        return Study(self.scale, results, {k: v for k, v in roots.items() if v is not None}, self.seeds)
+        there = {name: root for name, root in roots.items() if root is not None}
+        results = Results(self.folder / "runs", Path("runs") / self.scale)
+        return Study(self.scale, results, there, self.seeds, words=options_of(self.folder, words))
 
 
-def reproduce(name: str, how: Reproduce, executor: Executor, console: Console) -> int:
+def reproduce(
+    name: str, how: Reproduce, executor: Executor, console: Console, words: Sequence[str] = ()
+) -> int:
     """Run what is not there yet, then write the table or figure, or all of them; the exit code."""
-    names = list(NAMES) if name == "all" else [_known(name)]
-    study = how.study()
+    study = how.study(words)
+    names = study.names() if name == "all" else [_known(name)]
     rows = study.rows(names)
     failed: list[str] = []
     if not how.assemble:
@@ -61,25 +72,41 @@ def reproduce(name: str, how: Reproduce, executor: Executor, console: Console) -
             study.require_data(rows)
         if how.plan:
             costs = _show_plan(study, rows, executor, console)
-            if name == "all" and how.scale == "cpu":
-                _write_plan(study, rows, costs, Path(how.out) / "plan.yaml", console)
+            if name == "all" and how.scale in PLANS:
+                _write_plan(study, rows, costs, Path(how.out) / PLANS[how.scale], console)
             return 0
         executor.require()
+        keep_options(how.folder, study.words)
         study.results.runs.mkdir(parents=True, exist_ok=True)
         with locked(study.results.runs, f"another process is at work in {study.results.runs}."):
-            tuning = [(row, job) for row in rows for job in study.tuning(row).values()]
-            failed = _run(study, "to choose rho and alpha", in_order(tuning), executor, console)
-            study = replace(study, failed=frozenset(line.partition(": ")[0] for line in failed))
-            reported = [(row, job) for row in rows for job in study.jobs(row)]
-            failed += _run(study, "to report", in_order(reported), executor, console)
+            for stage in study.stages(names):
+                failed += _run_stage(replace(study, failed=_stems(failed)), stage, executor, console)
     from auglabel.lab.paper.assemble import assemble
 
-    assemble(names, study, Path(how.out) / how.scale, console)
+    assemble(names, study, how.folder, console)
     if failed:
         console.print(f"{len(failed)} runs failed; the same command tries them again:", markup=False)
         for line in failed:
             console.print(line, markup=False, soft_wrap=True)
     return 1 if failed else 0
+
+
+def _run_stage(study: Study, rows: Sequence[Row], executor: Executor, console: Console) -> list[str]:
+    """First the runs that choose, then those that are reported; a sentence for each that failed."""
+    older = {row.name for row in rows if study.of_an_older_rule(row)}
+    for name in sorted(older):
+        line = f"{name} has results by an older form of the pooled rule, and gets no new ones beside them."
+        console.print(f"{line} Another --out runs it anew.", markup=False, soft_wrap=True)
+    rows = [row for row in rows if row.name not in older]
+    tuning = [(row, job) for row in rows for jobs in study.tuning(row).values() for job in jobs]
+    failed = _run(study, "to choose rho and alpha", in_order(tuning), executor, console)
+    study = replace(study, failed=study.failed | _stems(failed))
+    reported = [(row, job) for row in rows for job in study.jobs(row)]
+    return failed + _run(study, "to report", in_order(reported), executor, console)
+
+
+def _stems(failed: Sequence[str]) -> frozenset[str]:
+    return frozenset(line.partition(": ")[0] for line in failed)
 
 
 def _known(name: str) -> str:
@@ -118,7 +145,7 @@ def _show_plan(study: Study, rows: Sequence[Row], executor: Executor, console: C
     runs, there, hours = (sum(column) for column in zip(*costs.values(), strict=True))
     left = sum(hours * (1 - there / runs) for runs, there, hours in costs.values() if runs)
     words = f"{runs} runs, {there} of them there; {hours:.1f} {cost}, about {left:.1f} of them left"
-    if study.scale == "cpu" and executor.capacity is not None:
+    if study.scale in PLANS and executor.capacity is not None:
         words += f": {left / executor.capacity:.1f} hours with {executor.capacity} workers"
     console.print(f"{words}.", markup=False, soft_wrap=True)
     return costs

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import functools
 import math
+import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from auglabel.errors import UserError
-from auglabel.lab.paper.rows import FIRST_SEED, TUNING_SEED, Row, Scale, row_named, rows_of
+from auglabel.lab.paper.row import FIRST_SEED, Row, Scale
+from auglabel.lab.paper.rows import row_named, rows_of
+from auglabel.lab.paper.rows_fast import STAGES
 from auglabel.lab.recipe.build import data_for
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.recipe.recipe import Recipe
 from auglabel.lab.sweep.job import Job, Results
+from auglabel.pooling import RULE
 
 NAMES = (
     *(f"table{number}" for number in range(1, 7)),
@@ -34,6 +38,19 @@ MOST_SEEDS = 20  # of a row
 
 
 @dataclass(frozen=True)
+class Choosing:
+    """How rho and alpha are chosen at a scale."""
+
+    seeds: tuple[int, ...]  # of the runs that choose; none of them is ever reported
+    on: str  # the part of a result whose NLL decides
+    words: str
+
+
+CHOOSING = Choosing((100,), "validation", "clean validation images")
+CHOOSING_FAST = Choosing((100, 101), "validation_augmented", "augmented validation images")
+
+
+@dataclass(frozen=True)
 class Study:
     """Rows at one scale, where their data lie, and the results that are there."""
 
@@ -42,6 +59,28 @@ class Study:
     roots: Mapping[str, str] = field(default_factory=dict)
     seeds: int | None = None  # instead of each row's own number
     failed: frozenset[str] = frozenset()  # stems of jobs that ended without a result
+    words: tuple[
+        str, ...
+    ] = ()  # options of the recipe that every run is given, such as --engine.precision=bf16
+
+    @property
+    def choosing(self) -> Choosing:
+        return CHOOSING_FAST if self.scale == "fast" else CHOOSING
+
+    def names(self) -> list[str]:
+        """Every table and figure that this scale has."""
+        return [name for name in NAMES if name in ("table1", "figure4") or rows_of(name, self.scale)]
+
+    def stages(self, names: Sequence[str]) -> list[list[Row]]:
+        """The rows of these tables and figures in the order in which they are run, each row once."""
+        groups = STAGES if self.scale == "fast" else (tuple(names),)
+        met: set[str] = set()
+        found = []
+        for group in groups:
+            rows = [row for row in self.rows(n for n in group if n in names) if row.name not in met]
+            met |= {row.name for row in rows}
+            found.append(rows)
+        return [rows for rows in found if rows]
 
     def rows(self, names: Iterable[str]) -> list[Row]:
         """Every row that these tables and figures rest on, once."""
@@ -71,25 +110,41 @@ class Study:
                     "Give the folder of those, or another --out."
                 )
 
-    def tuning(self, row: Row) -> dict[float, Job]:
-        """A job per value to choose from, on the seed that is never reported, without a test image."""
-        row = row_named(row.like) if row.like else row
+    def of_an_older_rule(self, row: Row) -> bool:
+        """Whether its results, or those of its choice, were made by another form of the pooled rule."""
+        chosen = [job for jobs in self.tuning(row).values() for job in jobs]
+        made = [self.results.read(job) for job in (*chosen, *self.jobs(row)) if _pooled(job.recipe)]
+        return any(there["versions"].get("pooled_rule", "1") != RULE for there in made if there is not None)
+
+    def tuning(self, row: Row) -> dict[float, list[Job]]:
+        """Jobs for every value to choose from, on seeds that are never reported, without a test image."""
+        row = row_named(row.like, self.scale) if row.like else row
         return {
-            value: Job(
-                f"{row.name}-{row.tuned}{value:g}-{TUNING_SEED}",
-                self._recipe(row, [f"--labels.{row.tuned}={value:g}"], TUNING_SEED),
-            )
+            value: [
+                Job(
+                    f"{row.name}-{row.tuned}{value:g}-{seed}",
+                    self._recipe(row, [f"--labels.{row.tuned}={value:g}"], seed),
+                )
+                for seed in self.choosing.seeds
+            ]
             for value in row.values
         }
 
+    def tried(self, row: Row, metric: str = "nll") -> dict[float, float]:
+        """The mean over seeds of each value whose runs have all ended; infinite where one failed."""
+        found = {}
+        for value, jobs in self.tuning(row).items():
+            read = [self.results.read(job) for job in jobs]
+            if all(
+                there is not None or job.stem in self.failed for there, job in zip(read, jobs, strict=True)
+            ):
+                found[value] = statistics.fmean(_value(there, self.choosing.on, metric) for there in read)
+        return found
+
     def chosen(self, row: Row) -> float | None:
         """The value of lowest validation NLL; None while not all are tried, or with nothing to choose."""
-        tried = self.tuning(row)
-        read = {value: self.results.read(job) for value, job in tried.items()}
-        found = {
-            v: nll(read[v]) for v, job in tried.items() if read[v] is not None or job.stem in self.failed
-        }
-        if len(found) < len(tried) or not any(map(math.isfinite, found.values())):
+        found = self.tried(row)
+        if len(found) < len(self.tuning(row)) or not any(map(math.isfinite, found.values())):
             return None
         return min(found, key=lambda value: found[value])
 
@@ -117,7 +172,7 @@ class Study:
 
     def _recipe(self, row: Row, words: Sequence[str], seed: int) -> Recipe:
         root = [f"--data.root={self.roots.get(row.data, '.')}"] if row.data in WHERE else []
-        recipe = _read(row.recipe, (*row.words, *words, *root))
+        recipe = _read(row.recipe, (*row.words, *words, *self.words, *root))
         return replace(recipe, training=replace(recipe.training, seed=seed))
 
 
@@ -127,10 +182,14 @@ def _read(name: str, words: tuple[str, ...]) -> Recipe:
     return read_recipe(name, words)
 
 
-def nll(result: dict[str, Any] | None) -> float:
-    """On the validation images after the last epoch; infinite for a run without one."""
-    value = math.inf if result is None else float(result["validation"]["nll"])
-    return math.inf if math.isnan(value) else value
+def _value(result: dict[str, Any] | None, on: str, metric: str) -> float:
+    """On validation images, clean or augmented, after the last epoch; infinite for a run without one."""
+    value = None if result is None or result[on] is None else result[on][metric]
+    return math.inf if value is None or math.isnan(value) else float(value)
+
+
+def _pooled(recipe: Recipe) -> bool:
+    return recipe.labels.name.startswith("autolabel") and recipe.calibrate.rule == "pooled"
 
 
 def in_order(jobs: Sequence[tuple[Row, Job]]) -> list[Job]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from auglabel.augment.adversarial import Adversarial
@@ -10,14 +11,16 @@ from auglabel.augment.augmix import AugMix
 from auglabel.augment.base import Augmentation
 from auglabel.augment.mixing import Mixup
 from auglabel.augment.randaug import RandAug
-from auglabel.lab.paper.page import NOT_RUN, Block, Page, Record, name_of
+from auglabel.lab.paper.page import Block, Page, Record, name_of
 from auglabel.lab.paper.published import published
 from auglabel.lab.paper.readings import reading
-from auglabel.lab.paper.rows import CPU, TUNING_SEED, Row, rows_of, title_of
-from auglabel.lab.paper.study import Study, nll
+from auglabel.lab.paper.row import Row, title_of
+from auglabel.lab.paper.rows import rows_of
+from auglabel.lab.paper.study import Study
 
 CALIBRATION = ("accuracy", "caccuracy", "ece", "cece")
-BESIDE = ("debiased_ece", "cdebiased_ece", "nll", "cnll", "brier", "cbrier")
+BESIDE = ("debiased_ece", "cdebiased_ece", "nll", "cnll", "brier", "cbrier", "aurc", "caurc")
+SCALABLE = ("ece", "cece", *BESIDE)  # what a temperature changes
 DATA = {"cifar10": "CIFAR-10", "cifar100": "CIFAR-100", "imagenet": "ImageNet", "fashion": "Fashion-MNIST"}
 METRICS = {
     "table2": CALIBRATION,
@@ -30,6 +33,14 @@ METRICS = {
 POOLED = (
     "AutoLabel learns by its pooled rule, the default here, unless a row says that it has the paper's full "
     "calibration."
+)
+TEMPERATURES = (
+    "+ T: the same runs at the temperature of lowest NLL on clean validation images, + TA: on augmented "
+    "ones. A difference in NLL that is left then is not one of calibration."
+)
+LABELLED = (
+    "Images: trained on + held out. Every row has used the held-out images: AutoLabel after each epoch, a "
+    "temperature once, label smoothing to choose rho; one-hot labels for nothing."
 )
 Found = Mapping[str, dict[int, dict[str, Any]]]  # results by the row's name and seed
 NAMED_OTHERWISE = {"clean_accuracy": "accuracy"}  # in the paper's Table 4
@@ -65,51 +76,111 @@ def table1() -> Page:
     return Page("table1", "what sets the distance of each augmentation", [Block("", head, body)], [], [note])
 
 
+@dataclass(frozen=True)
+class Line:
+    """A line of a table: a row's runs as they were trained, or at a fitted temperature."""
+
+    row: Row
+    method: str
+    paper: Mapping[str, float]
+    temperature: str = ""  # "T": fitted on clean, "TA": on augmented validation images
+
+    def metric(self, name: str) -> str:
+        return f"{name} {self.temperature}" if self.temperature and name in SCALABLE else name
+
+
+def _lines(rows: Sequence[Row], printed: dict[tuple[str, str], dict[str, float]], scaled: bool) -> list[Line]:
+    """What is shown of `printed` is taken out of it."""
+    found = []
+    for row in rows:
+        method = row.title + place_of(row)
+        found.append(Line(row, method, printed.pop((row.data, method), {})))
+        found += [Line(row, f"{method} + {end}", {}, end) for end in row.scaled if scaled]
+    return found
+
+
 def _table(name: str, study: Study) -> Page:
     rows = rows_of(name, study.scale)
     found = {row.name: study.found(row) for row in rows}
     printed = _printed(name)
-    lines = [(row, row.title + _place(row), printed.pop(_key(row), {})) for row in rows]
+    lines = _lines(rows, printed, scaled=name != "table4")
     blocks, records = [], []
-    for title, metrics in _blocks(name):
+    for title, metrics in _blocks(name, study, found):
         body = []
-        for row, method, theirs in lines:
-            mine = [_record(row, method, metric, found, theirs.get(metric)) for metric in metrics]
-            if all(not record.values for record in mine) and title:
+        for line in lines:
+            mine = [_record(line, metric, found) for metric in metrics]
+            twice = line.temperature and " T" in metrics[0]
+            if title and (twice or not any(record.values for record in mine)):
                 continue
             records += mine
-            body.append([DATA[row.data], method, str(len(found[row.name])), *(each.shown() for each in mine)])
-        if not title:  # what the paper has and this scale has not
+            body.append([*_about(line, study, found), *(each.shown() for each in mine)])
+        if not title and study.scale != "fast":  # what the paper has and this scale has not
             for (data, method), theirs in printed.items():
                 more = [Record(data, method, metric, [], [], paper=theirs.get(metric)) for metric in metrics]
                 records += more
                 body.append([DATA[data], method, "0", *(each.shown() for each in more)])
         if body:
-            blocks.append(Block(title, ["data", "method", "seeds", *map(name_of, metrics)], body))
-    return Page(name, _title(name), blocks, records, notes_of(study, rows, found))
+            images = ["images"] if study.scale == "fast" else []
+            blocks.append(Block(title, ["data", "method", "seeds", *images, *map(name_of, metrics)], body))
+    notes = notes_of(study, rows, found)
+    if study.scale == "fast" and printed:
+        left_out = dict.fromkeys(f"{DATA[data]} {method}" for data, method in printed)
+        notes.append(f"Rows of the paper that this scale leaves out: {'; '.join(left_out)}.")
+    return Page(name, _title(name), blocks, records, notes)
 
 
-def _blocks(name: str) -> list[tuple[str, tuple[str, ...]]]:
+def _about(line: Line, study: Study, found: Found) -> list[str]:
+    """Data, method, seeds, and at `fast` how many labelled images the row used: trained on + held out."""
+    results = found[line.row.name]
+    about = [DATA[line.row.data], line.method, str(len(results))]
+    if study.scale != "fast":
+        return about
+    images = [result["data"]["images"] for result in results.values()]
+    return [*about, f"{images[0]['train']:,} + {images[0]['validation']:,}" if images else ""]
+
+
+def _blocks(name: str, study: Study, found: Found) -> list[tuple[str, tuple[str, ...]]]:
     """The paper's columns; what stands beside every ECE; the same at a fitted temperature."""
     main = METRICS[name]
+    if study.scale == "fast" and name in ("table3", "table4"):
+        main = (*main, "label_mean")
     if name == "table4":
         return [("", main)]
     clean = tuple(each for each in main if each in CALIBRATION and "ece" in each)
     beside = BESIDE if len(clean) > 1 else tuple(m for m in BESIDE if m.startswith("c") == (name == "table6"))
-    scaled = [f"{metric} T" for metric in (*clean, *beside)]
-    augmented = [f"{metric} TA" for metric in (*clean, *beside)]
+    blocks = [("Beside them", beside)]
+    blocks += _left(clean, beside) if study.scale == "fast" else _scaled(clean, beside)
+    there = [result for results in found.values() for result in results.values()]
+    measured = [
+        (title, tuple(m for m in metrics if any(reading(result, m) is not None for result in there)))
+        for title, metrics in blocks
+    ]
+    return [("", main), *((title, metrics) for title, metrics in measured if metrics)]
+
+
+def _scaled(clean: Sequence[str], beside: Sequence[str]) -> list[tuple[str, tuple[str, ...]]]:
+    """A block per temperature."""
     return [
-        ("", main),
-        ("Beside them", beside),
-        ("At the temperature of lowest NLL on clean validation images", tuple(scaled)),
-        ("At the temperature of lowest NLL on augmented validation images", tuple(augmented)),
+        (f"At the temperature of lowest NLL on {on} validation images", tuple(f"{m} {end}" for m in columns))
+        for end, on, columns in (("T", "clean", (*clean, *beside)), ("TA", "augmented", (*clean, *beside)))
     ]
 
 
-def _record(row: Row, method: str, metric: str, found: Found, paper: float | None) -> Record:
-    by_seed = {seed: _value(row, seed, metric, found) for seed in found[row.name]}
+def _left(clean: Sequence[str], beside: Sequence[str]) -> list[tuple[str, tuple[str, ...]]]:
+    """What is left of each method at either temperature, in one block."""
+    columns = [metric for metric in (*clean, *beside) if metric in ("ece", "cece", "nll", "cnll")]
+    title = "At a temperature fitted on clean (T) or augmented (TA) validation images"
+    return [(title, tuple(f"{metric} {end}" for metric in columns for end in ("T", "TA")))]
+
+
+def _record(line: Line, metric: str, found: Found) -> Record:
+    row = line.row
+    by_seed = {seed: _value(row, seed, line.metric(metric), found) for seed in found[row.name]}
     there = {seed: value for seed, value in by_seed.items() if value is not None}
-    return Record(row.data, method, metric, list(there), list(there.values()), paper=paper, ran=bool(by_seed))
+    seeds, values = list(there), list(there.values())
+    return Record(
+        row.data, line.method, metric, seeds, values, paper=line.paper.get(metric), ran=bool(by_seed)
+    )
 
 
 def _value(row: Row, seed: int, metric: str, found: Found) -> float | None:
@@ -139,16 +210,11 @@ def _printed(name: str) -> dict[tuple[str, str], dict[str, float]]:
     }
 
 
-def _key(row: Row) -> tuple[str, str]:
-    return row.data, row.title + _place(row)
-
-
-def _place(row: Row) -> str:
+def place_of(row: Row) -> str:
     """The radius or beta of a row, as the table names it; table 3 has one radius for all."""
-    _, _, place = row.recipe.partition("/")[2].partition("-")[2].partition("-")
-    if not place or place == "0.01":
+    if row.place is None or row.place == 0.01:
         return ""
-    return _where(None, float(place)) if row.method.startswith("mixup") else _where(float(place), None)
+    return _where(None, row.place) if row.method.startswith("mixup") else _where(row.place, None)
 
 
 def _where(epsilon_max: float | None, beta: float | None) -> str:
@@ -164,21 +230,37 @@ def _title(name: str) -> str:
 def notes_of(study: Study, rows: Sequence[Row], found: Found) -> list[str]:
     """What the numbers are, what was chosen, and what is missing from what was `found`."""
     notes = [
-        "Mean ± standard deviation over seeds; all but NLL and Brier in percent. In parentheses what the "
-        f"paper printed, for its own networks and training. {_sizes(rows, found)}".strip()
+        f"Mean ± standard deviation over seeds; all but {_fractions(study)} in percent. In parentheses what "
+        f"the paper printed, for its own networks and training. {_sizes(rows, found)}".strip()
     ]
-    if study.scale == "cpu" and any(row.tuned == "alpha" for row in rows):
+    if study.scale != "paper" and any(row.tuned == "alpha" for row in rows):
         notes.append(POOLED)
-    chosen = [
-        f"{row.name} {row.tuned} {study.chosen(row):g}" for row in rows if row.values and study.chosen(row)
-    ]
+    if any(row.scaled for row in rows):
+        notes.append(TEMPERATURES)
+    if study.scale == "fast" and any(row.measured for row in rows):
+        notes.append(LABELLED)
+    if study.words:
+        notes.append(f"All runs with {' '.join(study.words)}.")
+    chosen = [_chosen(row, study) for row in rows if row.values and study.chosen(row) is not None]
     if chosen:
-        notes.append(f"Chosen on validation images of a seed that is not reported: {', '.join(chosen)}.")
+        seeds = "a seed that is" if len(study.choosing.seeds) == 1 else "seeds that are"
+        notes.append(f"Chosen on validation images of {seeds} not reported: {', '.join(chosen)}.")
     if changed := [row.name for row in rows if row.like]:
         notes.append(f"With the value of the row that they change: {', '.join(changed)}.")
     if short := [row.name for row in rows if len(found[row.name]) < (study.seeds or row.seeds)]:
         notes.append(f"Not run, or not with all seeds: {', '.join(short)}.")
     return notes
+
+
+def _fractions(study: Study) -> str:
+    return "NLL, Brier and AURC" if study.scale == "fast" else "NLL and Brier"
+
+
+def _chosen(row: Row, study: Study) -> str:
+    """At `fast`, where an end of the list was the best that was offered, it says so."""
+    value = study.chosen(row)
+    end = study.scale == "fast" and value in (row.values[0], row.values[-1])
+    return f"{row.name} {row.tuned} {value:g}{' (an end of the range)' if end else ''}"
 
 
 def _sizes(rows: Sequence[Row], found: Found) -> str:
@@ -196,33 +278,3 @@ def _sizes(rows: Sequence[Row], found: Found) -> str:
         for data, kinds in counts.items()
     ]
     return f"Test images, which ECE depends on: {'; '.join(told)}." if told else ""
-
-
-def choices(study: Study) -> Page:
-    """Every value of rho and alpha that was tried, its validation NLL (the lowest was taken) and ECE."""
-    body = []
-    for row in study.rows(CPU):
-        if row.values:
-            found = {value: study.results.read(job) for value, job in study.tuning(row).items()}
-            there = {value: result for value, result in found.items() if result is not None}
-            tried = [f"{value:g}: {nll(result):.3f}" for value, result in there.items()]
-            beside = [f"{value:g}: {100 * r['validation']['ece']:.1f}" for value, r in there.items()]
-            chosen = study.chosen(row)
-            taken = NOT_RUN if chosen is None else f"{chosen:g}"
-            taken += " (end of the list)" if chosen in (row.values[0], row.values[-1]) else ""
-            told = [", ".join(tried), taken, ", ".join(beside)]
-            body.append([DATA[row.data], row.title + _place(row), row.tuned, *told])
-    head = [
-        "data",
-        "method",
-        "option",
-        "value: NLL on clean validation images",
-        "chosen",
-        "value: ECE there, %",
-    ]
-    notes = [
-        f"One run each with seed {TUNING_SEED}, which is not reported; no test image was looked at.",
-        "NLL hardly differs between neighbouring values, and as much between two trainings with other seeds; "
-        "their ECE does differ, and a choice by it would often have been another.",
-    ]
-    return Page("choices", "what rho and alpha were chosen from", [Block("", head, body)], [], notes)

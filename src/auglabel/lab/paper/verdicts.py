@@ -3,8 +3,8 @@
 A part of a claim is one number per seed; its interval is Student's, 95 %, two-sided. A claim about several
 parts holds if each does, so it counts with the largest p of its parts; it is reversed if one part is, so it
 then counts with the smallest p of the parts that point the other way, times the number of its parts. Holm's
-correction runs over all claims of a family that can be tested; one that has not been run counts with a p of
-1, so that a later run changes no other claim's verdict for the worse.
+correction runs over the claims of a family that rest on the same table or figure and can be tested; one that
+has not been run counts with a p of 1, so that a later run changes no other claim's verdict for the worse.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any
 
 import yaml
 
+from auglabel.lab.paper.row import Scale
 from auglabel.util.resources import resource_folder
 
 LEVEL = 0.05
@@ -72,6 +73,8 @@ class Verdict:
     adjusted: float | None = None  # p, after Holm
     why: str = ""
     seen: bool = False  # asked when its runs were there already
+    hardly: str = ""  # why it can hardly show at this size, said before its runs
+    short: str = ""  # the sentence that a summary has for this verdict
 
     @property
     def leans(self) -> str:
@@ -82,15 +85,25 @@ class Verdict:
 
 
 @functools.cache
-def claims() -> dict[str, list[dict[str, Any]]]:
+def claims(scale: Scale) -> dict[str, list[dict[str, Any]]]:
     """By family: the paper's, ours, and those added later than the plan."""
-    text = (resource_folder("lab/paper") / "claims.yaml").read_text(encoding="utf-8")
+    text = (resource_folder("lab/paper") / f"claims-{scale}.yaml").read_text(encoding="utf-8")
     found: dict[str, list[dict[str, Any]]] = yaml.safe_load(text)
     return found
 
 
 def judge(family: Sequence[Mapping[str, Any]], values: Values) -> list[Verdict]:
-    """A verdict for each claim of a family."""
+    """A verdict for each claim of a family, in its order."""
+    tables = dict.fromkeys(claim.get("rests_on", "") for claim in family)
+    found: dict[int, Verdict] = {}
+    for table in tables:
+        some = {n: claim for n, claim in enumerate(family) if claim.get("rests_on", "") == table}
+        found |= zip(some, _judge(list(some.values()), values), strict=True)
+    return [found[n] for n in range(len(family))]
+
+
+def _judge(family: Sequence[Mapping[str, Any]], values: Values) -> list[Verdict]:
+    """Of the claims that rest on one table."""
     parts = [[_part(part, values) for part in claim.get("parts", [])] for claim in family]
     testable = [place for place, some in enumerate(parts) if some and all(len(p.values) > 1 for p in some)]
     ps = [_p(parts[place]) for place in testable]
@@ -104,15 +117,25 @@ def judge(family: Sequence[Mapping[str, Any]], values: Values) -> list[Verdict]:
 
 
 def _verdict(claim: Mapping[str, Any], parts: list[Part], p: float | None, adjusted: float | None) -> Verdict:
-    about, seen = (claim["claim"], claim.get("rests_on", "")), claim.get("seen", False)
     if "not_testable" in claim:
-        return Verdict(*about, "not testable", [], why=claim["not_testable"])
-    if adjusted is None:
-        return Verdict(*about, "not run", parts, seen=seen)
-    if adjusted > LEVEL:
-        return Verdict(*about, "undecided", parts, p, adjusted, seen=seen)
-    word = "held" if all(part.agrees for part in parts) else "reversed"
-    return Verdict(*about, word, parts, p, adjusted, seen=seen)
+        return Verdict(
+            claim["claim"], claim.get("rests_on", ""), "not testable", [], why=claim["not_testable"]
+        )
+    word = "not run"
+    if adjusted is not None:
+        agrees = all(part.agrees for part in parts)
+        word = "undecided" if adjusted > LEVEL else "held" if agrees else "reversed"
+    return Verdict(
+        claim["claim"],
+        claim.get("rests_on", ""),
+        word,
+        parts,
+        p,
+        adjusted,
+        seen=claim.get("seen", False),
+        hardly=claim.get("hardly", ""),
+        short=claim["short"].get(word, f"Not run yet: {claim['claim']}") if "short" in claim else "",
+    )
 
 
 def _p(parts: Sequence[Part]) -> float:

@@ -28,6 +28,7 @@ from auglabel.data.split import Parts
 from auglabel.errors import UserError
 from auglabel.lab.runs.checkpoint import load_checkpoint, save_checkpoint
 from auglabel.lab.runs.files import read_lines
+from auglabel.pooling import RULE
 from auglabel.util.checks import shown
 from auglabel.util.checksummed_json import mismatch, read_checksummed, write_checksummed
 
@@ -45,6 +46,7 @@ def versions() -> dict[str, str]:
         "torch": torch.__version__,
         "numpy": np.__version__,
         "python": platform.python_version(),
+        "pooled_rule": RULE,
     }
 
 

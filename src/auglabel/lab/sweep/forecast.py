@@ -25,11 +25,11 @@ CORRUPTING = 1.4  # a corrupted image costs so much more than a prediction
 def core_hours(
     jobs: Sequence[Job], results: Results, told: Callable[[str], None] = lambda line: None
 ) -> list[float]:
-    """Of each job: what its result says, or else a short trial, one for all seeds."""
+    """Of each job: what its result says, or else a short trial, one for all seeds, rho and alpha."""
     tried: dict[str, float] = {}
     hours = []
     for job in jobs:
-        there, kind = results.read(job), _without_seed(job).digest
+        there, kind = results.read(job), _kind(job).digest
         if there is None and kind not in tried:
             told(job.name)
             tried[kind] = forecast(job)
@@ -37,9 +37,12 @@ def core_hours(
     return hours
 
 
-def _without_seed(job: Job) -> Job:
+def _kind(job: Job) -> Job:
+    """Without what changes no cost."""
     training = replace(job.recipe.training, seed=0)
-    return replace(job, name="", recipe=replace(job.recipe, training=training))
+    options = {key: value for key, value in job.recipe.labels.options.items() if key not in ("rho", "alpha")}
+    labels = job.recipe.labels._replace(options=options)
+    return replace(job, name="", recipe=replace(job.recipe, training=training, labels=labels))
 
 
 @torch.no_grad()

@@ -1,0 +1,70 @@
+"""The chart on top of the results: accuracy against calibration error, a point per method and seed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from auglabel.lab.paper.charts import COLOURS, load_altair, save
+from auglabel.lab.paper.page import Page, Record
+
+NAME = "overview"
+X, Y = "cece", "caccuracy"
+# What is drawn of each augmentation, as the row is called behind its name, and how it is called here.
+METHODS = {
+    "": "one-hot labels",
+    " + T": "one-hot + temperature (clean)",
+    " + TA": "one-hot + temperature (augmented)",
+    " + label smoothing": "label smoothing",
+    " + label smoothing + T": "label smoothing + temperature",
+    " + AutoLabel": "AutoLabel",
+    " + AutoLabel, one label for all distances": "AutoLabel, one label for all",
+}
+COLOUR = dict(zip(METHODS.values(), (COLOURS[0],) * 3 + (COLOURS[1],) * 2 + (COLOURS[2],) * 2, strict=True))
+SHAPES = ("circle", "triangle-up", "square", "circle", "triangle-up", "circle", "diamond")
+
+
+def write_overview(table2: Page, folder: Path) -> bool:
+    """overview.svg and .png out of Table 2; False where it has no runs yet."""
+    alt = load_altair()
+    bases = {base: points_of(table2.records, base) for base in ("RandAug", "AugMix")}
+    panels = [_panel(alt, base, points) for base, points in bases.items() if points]
+    if not panels:
+        return False
+    title = "CIFAR-100, corrupted test images; a point per method and seed. Better: further up, further left."
+    chart = alt.hconcat(*panels).properties(title=alt.TitleParams(title, fontSize=13, anchor="start"))
+    chart = chart.configure_view(stroke="#ddd").configure(font="DejaVu Sans, Arial, sans-serif")
+    save(chart.to_json(), folder / NAME)
+    return True
+
+
+def points_of(records: Sequence[Record], base: str) -> list[dict[str, Any]]:
+    """Calibration error and accuracy in percent, of every seed that has both."""
+    by_name = {
+        (record.method, record.metric): dict(zip(record.seeds, record.values, strict=True))
+        for record in records
+        if record.data == "cifar100"
+    }
+    points = []
+    for end, method in METHODS.items():
+        x, y = (by_name.get((f"{base}{end}", metric), {}) for metric in (X, Y))
+        points += [
+            {"method": method, "seed": seed, "x": 100 * x[seed], "y": 100 * y[seed]}
+            for seed in sorted(x.keys() & y.keys())
+        ]
+    return points
+
+
+def _panel(alt: Any, base: str, points: Sequence[dict[str, Any]]) -> Any:
+    methods = list(dict.fromkeys(point["method"] for point in points))
+    places = list(METHODS.values())
+    colours, shapes = [COLOUR[each] for each in methods], [SHAPES[places.index(each)] for each in methods]
+    x = alt.X("x:Q", title="calibration error (cECE), %: lower is better", scale=alt.Scale(zero=False))
+    y = alt.Y("y:Q", title="accuracy, %: higher is better", scale=alt.Scale(zero=False))
+    legend = alt.Legend(title=None, orient="bottom", columns=4, labelLimit=300, symbolSize=90)
+    colour = alt.Color("method:N", scale=alt.Scale(domain=methods, range=colours), legend=legend)
+    shape = alt.Shape("method:N", scale=alt.Scale(domain=methods, range=shapes), legend=legend)
+    chart = alt.Chart(alt.Data(values=list(points))).mark_point(size=70, filled=True, opacity=0.75)
+    drawn = chart.encode(x=x, y=y, color=colour, shape=shape)
+    return drawn.properties(width=380, height=320, title=f"trained with {base}")

@@ -1,0 +1,163 @@
+"""The rows of `fast`: all of CIFAR-100 with a network that takes minutes, and 10,000 images for attacks.
+
+Every row is `fast-cifar100` or `fast-cifar10` with a regime and a few words. What each costs, and what was
+left out for it: results/plan-fast.yaml.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from auglabel.lab.paper.row import (
+    CLEAN,
+    FIVE,
+    MEASURED,
+    ROBUST,
+    Row,
+    changed,
+    fewer,
+    point,
+    title_of,
+    tuned_of,
+)
+from auglabel.lab.recipe.recipe import Choice
+from auglabel.lab.sweep.measurement import Measurement
+
+SEEDS = 4
+MILD_SEEDS = 2
+VALUES = {"rho": (0.01, 0.02, 0.05, 0.1, 0.2), "alpha": (0.005, 0.015, 0.05, 0.15, 0.5)}
+ATTACKED = {"rho": (0.02, 0.05, 0.1), "alpha": (0.1, 0.3, 1.0)}  # at the radius of Table 3
+TRADED = {"rho": (0.1, 0.2, 0.3), "alpha": (0.1, 0.3, 1.0)}  # at those of Table 4; rho is the paper's
+RADII = (0.03, 0.1)  # of Table 4
+IMAGES = 45000  # to train on
+ATTACK = Measurement("pgd", images=1000, epsilon=0.03)
+VARIANT = "--labels=autolabel_variant"
+# An attack of ten steps costs eleven times a plain one: fewer images, a narrower network, smaller batches.
+SMALLER = (
+    *("--split.train=9000", "--split.validation=1000", "--batch_size=128"),
+    *("--model.widths=[24,48,96]", "--optimizer.learning_rate=0.1"),
+)
+
+
+def _row(data: str, method: str, words: tuple[str, ...] = (), **more: Any) -> Row:
+    """A regime, with a radius or beta behind a dash where it has one."""
+    regime = method.partition("-")[0]
+    tuned = tuned_of(regime)
+    words = (f"--regime={regime}", *words)
+    row = Row(f"fast-{data}", title_of(regime), SEEDS, words, f"-{method}", tuned, VALUES.get(tuned, ()))
+    return replace(row, **more)
+
+
+def _change(row: Row, words: tuple[str, ...], suffix: str, title: str, **more: Any) -> Row:
+    """A row beyond the paper's, which takes the choice of the one that it changes."""
+    made = replace(changed(row, words, suffix), title=title, like=row.name if row.tuned else "", values=())
+    return replace(made, **{"extra": True, "scaled": (), **more})
+
+
+def _table2() -> list[Row]:
+    return [row for base in ("randaug", "augmix") for row in _augmented(base)]
+
+
+def _augmented(base: str) -> list[Row]:
+    """RandAug or AugMix: three kinds of labels, what the distances are worth, and the same with mild ones."""
+    plain = _row("cifar100", base, scaled=("T", "TA"))
+    smooth = _row("cifar100", f"{base}_ls", scaled=("T",))
+    learned = _row("cifar100", f"{base}_autolabel")
+    title = learned.title
+    single = (VARIANT, "--labels.from_buckets=all")
+    shuffled = (VARIANT, "--labels.from_buckets=shuffled")
+    everything = ("--split.train=50000", "--split.validation=0")
+    mild = ("--augment.magnitudes=mild", *(("--augment.magnitude=3",) if base == "augmix" else ()))
+    rows = [
+        plain,
+        smooth,
+        learned,
+        _change(learned, single, "-single", f"{title}, one label for all distances", extra=False),
+        _change(learned, shuffled, "-shuffled", f"{title}, shuffled buckets", extra=False),
+        _change(learned, ("--calibrate.rule=exact",), "-exact", f"{title}, the paper's rule", seeds=1),
+    ]
+    if base == "randaug":
+        rows.append(_change(plain, everything, "-all", f"{plain.title}, trained on validation images too"))
+    return rows + [
+        _change(row, mild, "-mild", f"{row.title}, mild", seeds=MILD_SEEDS)
+        for row in (plain, smooth, learned)
+    ]
+
+
+def _named(*names: str) -> list[Row]:
+    return [row for row in _table2() if row.method in names]
+
+
+def _figure3() -> list[Row]:
+    """Magnitudes up to 2, where claims look, with all seeds; 4, 6, 8 with one; up to 10 is Table 2.
+
+    All ten operations: of the paper's five none translates, which is where `wide` differs from `mild`.
+    """
+    two = _named("randaug", "randaug_autolabel")
+    points = [
+        point(changed(row, (f"--augment.m_max={most}",), f"-max{most}"), row, SEEDS if most == 2 else 1)
+        for most in (2, 4, 6, 8)
+        for row in two
+    ]
+    return [*points, *two]
+
+
+def _figure6() -> list[Row]:
+    """A quarter and half of the training images; Table 2 has all."""
+    two = _named("randaug", "randaug_autolabel")
+    points = [point(fewer(row, size), row, SEEDS) for size in (IMAGES // 4, IMAGES // 2) for row in two]
+    return [*points, *two]
+
+
+def _mixup() -> list[Row]:
+    """Vanilla, which is also measured on the views of Figure 2, and mixup."""
+    views = Choice("randaug", {"operations": list(FIVE), "magnitudes": "wide"})
+    return [
+        _row("cifar100", "vanilla", views=views, scaled=("T",)),
+        _row("cifar100", "mixup-0.2", ("--augment.beta=0.2",), scaled=("T",)),
+        _row("cifar100", "mixup-1", ("--augment.beta=1",), scaled=("T",)),
+        _row("cifar100", "mixup_autolabel-1", ("--augment.beta=1",)),
+    ]
+
+
+def _adversarial(*radii: float) -> list[Row]:
+    """Vanilla, and five kinds of training at each radius; rho and alpha are chosen at 0.01 and at 0.03."""
+    on = (*MEASURED, ATTACK) if 0.01 in radii else (CLEAN, ATTACK)
+    rows = [_row("cifar10", "vanilla", SMALLER, measured=(*MEASURED, ATTACK), scaled=("T",))]
+    for radius in radii:
+        words = (*SMALLER, f"--augment.epsilon_max={radius}")
+        for regime in ("at", "ccat", "at_ls", "at_multi", "at_autolabel"):
+            row = _row("cifar10", f"{regime}-{radius}", words, measured=on)
+            if radius in (0.01, RADII[0]):
+                values = ATTACKED if radius == 0.01 else TRADED
+                rows.append(replace(row, values=values.get(row.tuned, ())))
+            else:
+                like = f"cifar10-{regime}-{RADII[0]}" if row.tuned else ""
+                rows.append(replace(row, values=(), like=like))
+    return rows
+
+
+FAST: dict[str, list[Row]] = {
+    "table1": [],
+    "table2": _table2(),
+    "table3": _adversarial(0.01),
+    "table4": _adversarial(*RADII),
+    "table5": _mixup(),
+    "table6": [row for row in _mixup() if row.name.endswith("-1")],
+    "figure1": _named("augmix_autolabel"),
+    "figure2": _mixup()[:1],
+    "figure3": _figure3(),
+    "figure4": [],
+    "figure5": _named("augmix", "augmix_autolabel"),
+    "figure6": _figure6(),
+    "figure7": [row for row in _adversarial(*RADII) if row.method.startswith(ROBUST)],
+    "ablations": [],  # those worth their cost at this size are rows of Table 2
+}
+# In which order they are run: what rests on the same choices together, what costs most last.
+STAGES = (
+    ("table2", "figure1", "figure5"),
+    ("table5", "table6", "figure2"),
+    ("figure3", "figure6"),
+    ("table3", "table4", "figure7"),
+)

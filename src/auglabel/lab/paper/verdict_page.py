@@ -1,0 +1,143 @@
+"""The page of verdicts: every claim, its intervals and what became of it."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from auglabel.lab.paper.page import Block, Page
+from auglabel.lab.paper.readings import reading
+from auglabel.lab.paper.rows import MADE
+from auglabel.lab.paper.study import Study
+from auglabel.lab.paper.tables import POOLED
+from auglabel.lab.paper.verdicts import LEVEL, Part, Verdict, claims, judge
+from auglabel.util.atomic_write import write_text
+from auglabel.util.checksummed_json import write_checksummed
+
+FAMILIES = {
+    "paper": "Claims of the paper",
+    "ours": "What an expert asks beyond it",
+    "later": "Added when runs were under way, not in the plan",
+}
+SIZES = {"cpu": "CPU size", "fast": "the scale `fast`"}
+
+
+NOTES = [
+    "Each part is a difference by seed in percent points (NLL in nats, AURC as it is), its mean and 95 % t "
+    "interval; p is the claim's, and then after Holm's correction over the claims of its family that rest on "
+    f"the same table or figure and can be tested, which decides at {LEVEL}. A claim holds if all its parts "
+    "do; it is reversed if one is. An undecided one leans for or against where its own p, before the "
+    f"correction, is at most {LEVEL}; with three or four seeds only large differences can hold: look at the "
+    "intervals.",
+    "ECE is measured on 10,000 clean and on 1,000 corrupted images of each kind, and is biased upwards "
+    "the more the fewer images there are: the claims that compare its fall on the one and the other, or "
+    "over severities from 0, are flattered or hurt by it. Labels fall with distortion on average over "
+    "operations; those of some operations do not.",
+    POOLED,
+]
+
+
+def write_verdicts(study: Study, folder: Path, console: Console) -> None:
+    """verdicts.md, .tex, .csv and .json: every claim, its intervals and what became of it."""
+    rows = {row.name: row for some in MADE[study.scale].values() for row in some}
+    found = {name: study.found(row) for name, row in rows.items()}
+    values = _values(found)
+    judged = {family: judge(some, values) for family, some in claims(study.scale).items()}
+    blocks = [_block(FAMILIES[family], some) for family, some in judged.items()]
+    title = f"what became of each claim at {SIZES[study.scale]}"
+    page = Page("verdicts", title, blocks, [], NOTES)
+    write_text(folder / "verdicts.md", page.markdown(chart=False))
+    write_text(folder / "verdicts.tex", page.latex())
+    write_text(folder / "verdicts.csv", _csv(judged))
+    plain = {name: [_plain(verdict) for verdict in some] for name, some in judged.items()}
+    write_checksummed(folder / "verdicts.json", {"format": "auglabel verdicts, version 1", **plain})
+    console.print(page.markdown(chart=False), markup=False, soft_wrap=True)
+
+
+def _csv(judged: Mapping[str, Iterable[Verdict]]) -> str:
+    """One line per part of a claim."""
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    head = ["family", "claim", "rests_on", "verdict", "p", "holm", "part", "seeds", "mean", "low", "high"]
+    writer.writerow(head)
+    for family, verdicts in judged.items():
+        for verdict in verdicts:
+            about: list[Any] = [family, verdict.claim, verdict.rests_on, verdict.verdict]
+            about += [_short(verdict.p), _short(verdict.adjusted)]
+            for part in verdict.parts:
+                numbers = _numbers(part)
+                ends = numbers["interval"] or (None, None)
+                writer.writerow([*about, part.text, len(part.values), numbers["mean"], *ends])
+            if not verdict.parts:
+                writer.writerow([*about, verdict.why, 0, None, None, None])
+    return file.getvalue()
+
+
+def _values(found: Mapping[str, Mapping[int, dict[str, Any]]]) -> Any:
+    def values(row: str, metric: str) -> dict[int, float]:
+        read = {seed: reading(result, metric) for seed, result in found[row].items()}
+        return {seed: value for seed, value in read.items() if value is not None}
+
+    return values
+
+
+def _block(title: str, verdicts: Iterable[Verdict]) -> Block:
+    body = []
+    for verdict in verdicts:
+        p = "" if verdict.p is None else f"{verdict.p:.2g}; {verdict.adjusted:.2g}"
+        seeds = str(min((len(part.values) for part in verdict.parts), default="") or "")
+        parts = verdict.why or "; ".join(_shown(part) for part in verdict.parts if part.values)
+        word = f"**{verdict.verdict}**" + (f", leans {verdict.leans}" if verdict.leans else "")
+        claim = verdict.claim + (" (asked after its runs)" if verdict.seen else "")
+        claim += f" (can hardly show here: {verdict.hardly})" if verdict.hardly else ""
+        body.append([claim, verdict.rests_on, word, p, seeds, parts])
+    return Block(title, ["claim", "rests on", "verdict", "p; Holm", "seeds", "parts: mean [interval]"], body)
+
+
+def _shown(part: Part) -> str:
+    scale = 1 if any(name in part.text for name in ("nll", "brier", "aurc")) else 100
+    digits = 3 if scale == 1 else 1
+    more = f" (to be above {scale * part.above:g})" if part.above else ""
+    mean = f"{part.text} = {scale * part.mean:.{digits}f}{more}"
+    if len(part.values) < 2:
+        return mean
+    low, high = part.interval
+    return f"{mean} [{scale * low:.{digits}f}, {scale * high:.{digits}f}]"
+
+
+def _plain(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "claim": verdict.claim,
+        "rests_on": verdict.rests_on,
+        "verdict": verdict.verdict,
+        "leans": verdict.leans,
+        "p": _short(verdict.p),
+        "holm": _short(verdict.adjusted),
+        "why": verdict.why,
+        "hardly": verdict.hardly,
+        "short": verdict.short,
+        "parts": [
+            {"text": part.text, "above": part.above, "seeds": part.seeds, **_numbers(part)}
+            for part in verdict.parts
+        ],
+    }
+
+
+def _numbers(part: Part) -> dict[str, Any]:
+    several = len(part.values) > 1
+    return {
+        "values": [_short(value) for value in part.values],
+        "mean": _short(part.mean) if part.values else None,
+        "interval": [_short(end) for end in part.interval] if several else None,
+        "p": _short(part.p) if several else None,
+    }
+
+
+def _short(value: float | None) -> float | None:
+    """Six digits: the same on every machine."""
+    return None if value is None else float(f"{value:.6g}")

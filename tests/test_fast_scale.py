@@ -1,0 +1,256 @@
+"""The scale `fast`: its rows, how rho and alpha are chosen, fitted temperatures, options of all runs."""
+
+import json
+import re
+
+import pytest
+from made_results import make_result
+from rich.console import Console
+
+from auglabel.cli import main
+from auglabel.lab.paper import rows
+from auglabel.lab.paper.assemble import assemble
+from auglabel.lab.paper.choices import choices
+from auglabel.lab.paper.overview import points_of
+from auglabel.lab.paper.row import Row
+from auglabel.lab.paper.rows_fast import FAST
+from auglabel.lab.paper.study import NAMES, Study, in_order
+from auglabel.lab.paper.tables import table
+from auglabel.lab.sweep.job import Results
+
+
+@pytest.fixture
+def study(tmp_path):
+    return Study("fast", Results(tmp_path / "results", tmp_path / "runs"), {"cifar10": ".", "cifar100": "."})
+
+
+def named(name):
+    return rows.row_named(name, "fast")
+
+
+def recipe_of(study, name):
+    return study.planned(named(name))[0].recipe
+
+
+def test_every_row_has_a_recipe_that_reads_and_no_two_are_the_same_run(study):
+    every = study.rows(NAMES)
+    stems = [job.digest for row in every for job in study.planned(row)[:1]]
+    assert len(set(stems)) == len(stems) > 50
+
+
+def test_table_2_is_of_all_images_with_wide_magnitudes_and_augmix_at_ten(study):
+    for name in ("cifar100-randaug", "cifar100-randaug_ls", "cifar100-randaug_autolabel"):
+        recipe = recipe_of(study, name)
+        assert (recipe.split["train"], recipe.split["validation"]) == (45000, 5000)
+        assert recipe.augment.options["magnitudes"] == "wide"
+        mild = recipe_of(study, f"{name}-mild")
+        assert [line.partition(":")[0] for line in recipe.differences(mild)] == ["augment.magnitudes"]
+    for name in ("cifar100-augmix", "cifar100-augmix_ls", "cifar100-augmix_autolabel"):
+        options = recipe_of(study, name).augment.options
+        assert (options["magnitude"], options["magnitudes"]) == (10, "wide")
+
+
+def test_labels_are_all_that_methods_of_an_augmentation_differ_in(study):
+    for base in ("randaug", "augmix"):
+        plain = recipe_of(study, f"cifar100-{base}")
+        for end in ("_ls", "_autolabel", "_autolabel-single", "_autolabel-shuffled"):
+            differ = plain.differences(recipe_of(study, f"cifar100-{base}{end}"))
+            assert all(line.startswith("labels.") for line in differ), (base, end)
+
+
+def test_rho_and_alpha_have_equally_many_values_and_alpha_spans_what_was_asked_for():
+    for some in FAST.values():
+        counts = {row.name: len(row.values) for row in some if row.values}
+        for name, count in counts.items():
+            assert counts.get(name.replace("_autolabel", "_ls"), count) == count
+    assert named("cifar100-randaug_autolabel").values[0] == 0.005
+    assert named("cifar100-randaug_autolabel").values[-1] == 0.5
+    assert min(named("cifar10-at_autolabel-0.03").values) >= 0.1
+
+
+def test_at_least_four_seeds_wherever_a_claim_looks():
+    from auglabel.lab.paper.verdicts import claims
+
+    asked = {
+        cell.split(" ")[0]
+        for family in claims("fast").values()
+        for claim in family
+        for part in claim.get("parts", [])
+        for cell in (*part.get("plus", []), *part.get("minus", []))
+    }
+    assert {name: named(name).seeds for name in asked if named(name).seeds < 4} == {}
+
+
+def test_the_value_of_lowest_mean_nll_on_augmented_validation_images_is_chosen(study):
+    """Over two seeds: 1.0 and 1.6, 1.2 and 1.2, then 1.1 and 1.6: the second has the mean 1.2."""
+    row = named("cifar100-randaug_ls")
+    told = dict.fromkeys(row.values, (2.0, 2.0))
+    told |= dict(zip(row.values, [(1.0, 1.6), (1.2, 1.2), (1.1, 1.6)], strict=False))
+    for value, jobs in study.tuning(row).items():
+        assert [job.recipe.training.seed for job in jobs] == [100, 101]
+        for job, nll in zip(jobs, told[value], strict=True):
+            make_result(study, job, augmented_nll=nll, nll=1 / nll)
+    assert study.chosen(row) == row.values[1]
+    assert study.tried(row)[row.values[0]] == pytest.approx(1.3)
+    (line,) = (line for line in choices(study).blocks[0].body if "RandAug + label smoothing" in line)
+    assert line[3].startswith("0.01: 1.300, 0.02: 1.200, 0.05: 1.350")
+
+
+def test_nothing_is_chosen_before_both_seeds_are_there(study):
+    row = named("cifar100-randaug_ls")
+    for jobs in study.tuning(row).values():
+        make_result(study, jobs[0])
+    assert study.chosen(row) is None
+    assert study.jobs(row) == []
+
+
+def test_choices_say_where_an_end_of_the_range_was_taken(study):
+    row = named("cifar100-randaug_ls")
+    for value, jobs in study.tuning(row).items():
+        for job in jobs:
+            make_result(study, job, augmented_nll=1 + value)
+    (line,) = (line for line in choices(study).blocks[0].body if "RandAug + label smoothing" in line)
+    assert line[4] == "0.01 (end of the list)"
+
+
+def test_a_seed_of_all_methods_is_run_before_the_next_and_attacks_come_last(study):
+    first, *_, last = study.stages(NAMES)
+    for row in first:
+        for jobs in study.tuning(row).values():
+            for job in jobs:
+                make_result(study, job)
+    ordered = in_order([(row, job) for row in first for job in study.jobs(row)])
+    main_rows = {row.name for row in first if not row.extra}
+    seeds = [job.recipe.training.seed for job in ordered if job.name.rpartition("-")[0] in main_rows]
+    assert seeds == sorted(seeds)
+    assert len(main_rows) == 10  # two augmentations, five kinds of labels
+    assert {row.data for row in last} == {"cifar10"}
+    every = [row.name for stage in study.stages(NAMES) for row in stage]
+    assert sorted(every) == sorted({row.name for row in study.rows(NAMES)})
+
+
+def some_seeds(study, name, value, count=2):
+    row = named(name)
+    for jobs in study.tuning(row).values():
+        for job in jobs:
+            make_result(study, job)
+    for job in study.jobs(row)[:count]:
+        make_result(study, job, value)
+
+
+def test_one_hot_at_a_temperature_is_a_line_of_the_same_runs(study):
+    def value(job, metric, on, severity):
+        return {"ece": 0.25, "ece T": 0.125, "ece TA": 0.0625}.get(metric, 0.5)
+
+    some_seeds(study, "cifar100-randaug", value)
+    page = table("table2", study)
+    found = {(r.method, r.metric): r for r in page.records if r.data == "cifar100"}
+    assert found["RandAug", "cece"].values == [0.25, 0.25]
+    assert found["RandAug + T", "cece"].values == [0.125, 0.125]
+    assert found["RandAug + TA", "cece"].values == [0.0625, 0.0625]
+    assert found["RandAug + TA", "accuracy"].values == [0.5, 0.5]  # which no temperature changes
+    assert found["RandAug + label smoothing + T", "cece"].values == []
+    lines = [line for line in page.blocks[0].body if line[1] == "RandAug + T"]
+    assert lines[0][:4] == ["CIFAR-100", "RandAug + T", "2", "45,000 + 5,000"]
+
+
+def test_every_table_has_aurc_and_the_mean_label_stands_beside_attacked_rows(study):
+    some_seeds(study, "cifar100-randaug", lambda *asked: 0.5)
+    some_seeds(study, "cifar10-at_autolabel-0.03", lambda *asked: 0.5)
+    beside = next(block for block in table("table2", study).blocks if block.title == "Beside them")
+    assert {"AURC", "cAURC", "debiased cECE", "NLL"} <= set(beside.head)
+    (mine,) = (
+        r
+        for r in table("table4", study).records
+        if (r.data, r.method, r.metric) == ("cifar10", "AT + AutoLabel, epsilon_max 0.03", "label_mean")
+    )
+    assert mine.values == pytest.approx([0.955, 0.955])  # 1, 0.99, ..., 0.91
+
+
+def test_the_overview_has_a_point_per_method_and_seed(study):
+    def value(job, metric, on, severity):
+        later = 0.125 if job.recipe.training.seed == 21 else 0.0
+        return {"accuracy": 0.5 + later, "ece": 0.25, "ece TA": 0.0625}.get(metric, 0.125)
+
+    some_seeds(study, "cifar100-randaug", value)
+    found = points_of(table("table2", study).records, "RandAug")
+    assert {"method": "one-hot labels", "seed": 21, "x": 25.0, "y": 62.5} in found
+    scaled = [point for point in found if point["method"] == "one-hot + temperature (augmented)"]
+    assert [(point["x"], point["y"]) for point in scaled] == [(6.25, 50.0), (6.25, 62.5)]
+    assert len(found) == 3 * 2  # as trained, T and TA
+
+
+def test_all_of_it_is_assembled_from_part_of_the_runs(study, tmp_path):
+    """Two seeds of one row: the others say that they are not run, and no claim is judged that needs them."""
+    some_seeds(study, "cifar100-randaug", lambda *asked: 0.5)
+    with (tmp_path / "said").open("w") as file:
+        assemble(study.names(), study, tmp_path / "out", Console(file=file))
+    assert "not run" in (tmp_path / "out" / "table2.md").read_text()
+    assert (tmp_path / "out" / "overview.svg").read_text().startswith("<svg")
+    verdicts = json.loads((tmp_path / "out" / "verdicts.json").read_text())["paper"]
+    assert {verdict["verdict"] for verdict in verdicts} <= {"not run", "not testable"}
+    assert any(verdict["short"].startswith("Not run yet: ") for verdict in verdicts)
+
+
+@pytest.fixture
+def one_row(monkeypatch):
+    """Table 2 as a row that takes a second."""
+    words = ("--regime=randaug", "--split.train=40", "--split.validation=20", "--epochs=1")
+    row = Row("cpu/fashion-vanilla_at", "RandAug", 1, (*words, "--model.widths=[4,4,4]"), "-x", measured=())
+    for name in NAMES:
+        monkeypatch.setitem(FAST, name, [row] if name == "table2" else [])
+
+
+def test_options_reach_every_run_are_kept_and_stand_in_the_note(one_row, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    words = ["reproduce", "table2", "--scale=fast", "--workers=1"]
+    assert main([*words, "--set", "optimizer.momentum=0.5", "--batch-size", "8"]) == 0
+    (path,) = (tmp_path / "results" / "fast" / "runs").glob("*.json")
+    recipe = json.loads(path.read_text())["recipe"]
+    assert (recipe["optimizer"]["momentum"], recipe["batch_size"]) == (0.5, 8)
+    note = "All runs with --optimizer.momentum=0.5 --batch_size=8."
+    assert note in (tmp_path / "results" / "fast" / "table2.md").read_text()
+    assert main([*words, "--assemble"]) == 0  # knows them
+    assert note in (tmp_path / "results" / "fast" / "table2.md").read_text()
+    assert main([*words, "--batch-size=16"]) == 1
+    said = capsys.readouterr().err
+    assert "were made with --optimizer.momentum=0.5 --batch_size=8, got --batch_size=16" in said
+    assert len(list((tmp_path / "results" / "fast" / "runs").glob("*.json"))) == 1
+
+
+def test_results_without_options_get_none_beside_them(one_row, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["reproduce", "table2", "--scale=fast", "--workers=1"]) == 0
+    assert main(["reproduce", "table2", "--scale=fast", "--workers=1", "--epochs=2"]) == 1
+    assert "were made with no options, got --epochs=2" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("word", "told"),
+    [
+        ("--seed=5", "--seed is decided by the rows"),
+        ("--set=regime=vanilla", "--regime is decided by the rows"),
+        ("--momentun=1", 'there is no option "momentun"'),
+    ],
+)
+def test_an_option_that_cannot_pass_is_named(word, told, one_row, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["reproduce", "table2", "--scale=fast", word]) == 1
+    assert told in capsys.readouterr().err
+
+
+def test_a_row_of_an_older_form_of_the_rule_gets_no_new_runs(tmp_path, monkeypatch, capsys):
+    """One seed made by the first form is there, and the row wants two."""
+    monkeypatch.chdir(tmp_path)
+    words = ("--regime=randaug_autolabel", "--split.train=40", "--split.validation=20", "--epochs=1")
+    row = Row("cpu/fashion-vanilla_at", "x", 2, (*words, "--model.widths=[4,4,4]"), "-x", measured=())
+    monkeypatch.setitem(FAST, "table2", [row])
+    assert main(["reproduce", "table2", "--scale=fast", "--workers=1", "--seeds=1"]) == 0
+    (path,) = (tmp_path / "results" / "fast" / "runs").glob("*.json")
+    result = json.loads(path.read_text())
+    assert result["versions"].pop("pooled_rule") == "2"
+    del result["checksum"]
+    path.write_text(json.dumps(result))
+    assert main(["reproduce", "table2", "--scale=fast", "--workers=1"]) == 0
+    assert re.search(r"-x has results by an older form of the pooled rule", capsys.readouterr().out)
+    assert list((tmp_path / "results" / "fast" / "runs").glob("*.json")) == [path]
