@@ -253,7 +253,7 @@ def notes_of(study: Study, rows: Sequence[Row], found: Found) -> list[str]:
 
 
 def _fractions(study: Study) -> str:
-    return "NLL, Brier and AURC" if study.scale == "fast" else "NLL and Brier"
+    return "NLL, Brier and AURC (x 1000)" if study.scale == "fast" else "NLL and Brier"
 
 
 def _chosen(row: Row, study: Study) -> str:
