@@ -20,7 +20,8 @@ import time
 from pathlib import Path
 
 from auglabel.lab.runs.checkpoint import load_checkpoint
-from auglabel.lab.runs.run import TIMES, Run
+from auglabel.lab.runs.records import TIMES
+from auglabel.lab.runs.run import Run
 
 SMALL = ["--split.train=240", "--split.validation=80", "--split.test=40", "--batch_size=40", "--epochs=12"]
 RECIPES = {
@@ -40,7 +41,7 @@ def content(out: Path) -> tuple:
     """Everything that two equal runs have in common."""
     run = Run(out)
     last = run.last()
-    metrics = [{k: v for k, v in line.items() if k not in TIMES} for line in run.metrics()]
+    metrics = [{k: v for k, v in line.as_json().items() if k not in TIMES} for line in run.epochs()]
     tensors = {name: (str(t.dtype), t.shape, t.numpy().tobytes()) for name, t in last.tensors.items()}
     tables = run.tables_file.read_text() if run.tables_file.exists() else ""
     best = {name: t.numpy().tobytes() for name, t in load_checkpoint(run.best_file).tensors.items()}

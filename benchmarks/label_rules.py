@@ -152,7 +152,7 @@ def trained(root: str, augmentation: str, name: str, seed: int, alpha: float) ->
         "rule": name,
         "seed": seed,
         "alpha": alpha,
-        "validation": {key: round(value, 4) for key, value in record["validation"].items()},
+        "validation": {key: round(value, 4) for key, value in record.validation.items()},
         "views": {
             "accuracy": round(moved.accuracy.mean().item(), 4),
             "gap": round((moved.confidence - moved.accuracy).mean().item(), 4),

@@ -24,7 +24,8 @@ from auglabel.lab.machine.memory import keep_memory
 from auglabel.lab.recipe.build import model_for
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.recipe.recipe import Recipe
-from auglabel.lab.train.trainer import State, Trainer
+from auglabel.lab.runs.records import TrainingState
+from auglabel.lab.train.trainer import Trainer
 
 STEPS = 40  # of each contender in a round
 
@@ -44,7 +45,7 @@ def lab(recipe: Recipe, data: DataSet, parts: Parts) -> Callable[[], None]:
     trainer = Trainer(recipe, data, parts, device="cpu")
 
     def run() -> None:
-        trainer.state = State()
+        trainer.state = TrainingState()
         for _ in trainer.epoch(lambda step: False):
             pass
 

@@ -36,7 +36,8 @@ from auglabel import Adversarial, Augmentation, DistanceGrid, View, calibrate
 from auglabel.lab.machine.memory import keep_memory
 from auglabel.lab.recipe.build import data_for
 from auglabel.lab.recipe.read import read_recipe
-from auglabel.lab.train.trainer import State, Trainer
+from auglabel.lab.runs.records import TrainingState
+from auglabel.lab.train.trainer import Trainer
 from auglabel.models.small import SmallNet
 
 WARM_UP = 10  # steps
@@ -69,7 +70,7 @@ def seconds_of_epochs(root: str, rounds: int, train: int, names: list[str]) -> I
         for trainer in trainers.values():
             for _ in trainer.epoch(lambda step: step >= WARM_UP):
                 pass
-            trainer.state = State()
+            trainer.state = TrainingState()
         for _ in range(rounds):
             for labels in order:
                 trainer = trainers[labels]
@@ -78,7 +79,7 @@ def seconds_of_epochs(root: str, rounds: int, train: int, names: list[str]) -> I
                     pass
                 record = trainer.end_epoch()
                 seconds[labels].append(time.perf_counter() - start)
-                calibrating[labels].append(record["seconds"]["calibrating"])
+                calibrating[labels].append(record.seconds["calibrating"])
             order = order[1:] + order[:1]
         one_hot = seconds["one-hot"]
         ratios = {

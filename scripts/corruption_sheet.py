@@ -13,7 +13,7 @@ import torch
 from PIL import Image, ImageDraw, ImageOps
 
 from auglabel.corrupt import SUITES, corrupt
-from auglabel.lab.pictures.sheet import BLACK, WHITE, write
+from auglabel.lab.pictures.drawing import BLACK, WHITE, write
 
 SIDE, SHOWN, HEAD, LEFT, GAP = 224, 104, 26, 16, 4
 SEVERITIES = (1, 2, 3, 4, 5)

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from auglabel.augment.randaug import RandAug
-from auglabel.lab.evaluate.results import EVALUATION_FORMAT
 from auglabel.lab.recipe.read import read_recipe
-from auglabel.lab.runs.run import RUN_FORMAT
+from auglabel.lab.runs.evaluations import EVALUATION_FORMAT
+from auglabel.lab.runs.records import RUN_FORMAT
 
 CHECKSUM = "6be0ac8de95845466400a8d46266eb3a62128379acc2c485403a71d691210b58"  # of the embedded images
 METRICS = ("accuracy", "confidence", "ece", "debiased_ece", "max_ce", "nll", "brier")

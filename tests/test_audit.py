@@ -164,7 +164,7 @@ def test_a_run_is_audited_on_its_validation_images_and_training_takes_the_labels
 def test_the_numbers_are_those_of_the_network(run, tmp_path):
     """One bucket's accuracy, by asking the network about the very views."""
     from auglabel import RandAug
-    from auglabel.lab.evaluate.network import load_into, run_weights
+    from auglabel.lab.evaluate.network import load_into
     from auglabel.lab.recipe.build import data_for, model_for
     from auglabel.lab.recipe.seeding import generator_for
     from auglabel.lab.runs.run import Run
@@ -176,7 +176,7 @@ def test_the_numbers_are_those_of_the_network(run, tmp_path):
     recipe = read_recipe(str(run / "recipe.yaml"))
     data, parts = data_for(recipe)
     model = model_for(recipe, data)
-    load_into(model, run_weights(Run(run))[0], "")
+    load_into(model, Run(run).weights().tensors, "")
     model.eval()
     rows = torch.randperm(len(parts.test), generator=generator_for(0, "images"))[:40].sort().values
     loader = [(parts.test.fetch(rows), parts.test.labels[rows])]
@@ -192,13 +192,13 @@ def test_the_numbers_are_those_of_the_network(run, tmp_path):
 
 
 def test_programs_give_what_the_network_gives(run, tmp_path):
-    from auglabel.lab.evaluate.network import load_into, run_weights
+    from auglabel.lab.evaluate.network import load_into
     from auglabel.lab.recipe.build import data_for, model_for
     from auglabel.lab.runs.run import Run
 
     recipe = read_recipe(str(run / "recipe.yaml"))
     model = model_for(recipe, data_for(recipe)[0])
-    load_into(model, run_weights(Run(run))[0], "")
+    load_into(model, Run(run).weights().tensors, "")
     model.eval()
     example = torch.zeros(2, 1, 28, 28)
     torch.jit.trace(model, example).save(tmp_path / "net.ts")

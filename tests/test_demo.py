@@ -61,7 +61,7 @@ def test_its_runs_are_ordinary_ones_on_the_embedded_images(shown, monkeypatch):
     for (job,) in sweep.jobs:
         run = sweep.results.run(job)
         assert isinstance(run, Run)
-        assert run.facts()["data"]["images"] == {"train": 1000, "validation": 1000, "test": 2000}
+        assert run.facts().data.images == {"train": 1000, "validation": 1000, "test": 2000}
         result = sweep.results.read(job)
         assert [each["rows"][0][0] for each in result["evaluations"]] == ["clean", *demo.CORRUPTIONS]
         assert [len(each["rows"]) for each in result["evaluations"]] == [1, 5, 5, 5, 5]

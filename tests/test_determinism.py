@@ -47,7 +47,7 @@ def whole(pictures, tmp_path_factory):
 
 
 def test_streamed_images_train_to_the_same_bits_with_workers_and_without(whole, pictures, tmp_path):
-    assert Run(whole).facts()["data"]["images"]["train"] == 40
+    assert Run(whole).facts().data.images["train"] == 40
     assert content(train(tmp_path / "two", pictures, workers=2)) == content(whole)
 
 

@@ -32,7 +32,7 @@ from auglabel.lab.evaluate import corrupted
 from auglabel.lab.paper.study import Study
 from auglabel.lab.recipe import build
 from auglabel.lab.recipe.read import read_recipe
-from auglabel.lab.report import reported
+from auglabel.lab.report import report as reported
 from auglabel.lab.runs.run import Run
 from auglabel.models.small import SmallNet
 
@@ -57,7 +57,7 @@ SMALLER = {
 }
 # Blocks of text that no command before them printed, by what they begin with.
 NOT_COMPARED = {
-    " images    labels ": "the demo's table; that it is part of the whole one is checked below",
+    " images         labels ": "the demo's table; that it is part of the whole one is checked below",
     "        2,000 test images a row": "the demo's figures, which took minutes",
     "auglabel: mine.yaml, line 6": "checked below",
     "6 runs, 3 points x 2 seeds": "figures of a sweep, which took minutes",
@@ -228,7 +228,7 @@ def stop_at_work(patch):
     patch.setattr(train_command, "launch", lambda command, processes, port: 0)
     patch.setattr(corrupted, "corrupted", stop)
     patch.setattr(inspect, "inspect_run", stop)
-    patch.setattr(reported, "read_subject", stop)
+    patch.setattr(reported, "read_run", stop)
     patch.setattr(demo, "sweep_of", stop)
     patch.setattr(doctor, "gather", stop)
     patch.setattr(sweep, "_tell", stop)

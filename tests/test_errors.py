@@ -25,13 +25,13 @@ from auglabel.data.cifar_files import CIFAR10
 from auglabel.data.corrupted import corrupted
 from auglabel.data.files import find_images
 from auglabel.data.huggingface import Rows, _several
-from auglabel.lab.evaluate.results import EVALUATION_FORMAT
 from auglabel.lab.paper.charts import load_altair
 from auglabel.lab.paper.rows_cpu import CPU
 from auglabel.lab.paper.study import Study
 from auglabel.lab.paper.verdicts import _student
 from auglabel.lab.runs.checkpoint import load_checkpoint, save_checkpoint
-from auglabel.lab.runs.run import RUN_FORMAT
+from auglabel.lab.runs.evaluations import EVALUATION_FORMAT
+from auglabel.lab.runs.records import RUN_FORMAT
 from auglabel.lab.sweep.executor import Executor
 from auglabel.lab.sweep.job import Results
 from auglabel.lab.train.feed import shuffled
@@ -756,7 +756,7 @@ TABLE = [
     (
         text("run/run.json", json.dumps({"format": RUN_FORMAT})),
         ["report", "run"],
-        "run is incomplete or of another version: it does not say seed.",
+        "run/run.json is damaged or of another version: it does not say versions.",
     ),
     (
         text(TABLES, '{"epoch": 1, "confidence": 3}\n\n'),

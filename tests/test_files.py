@@ -72,12 +72,12 @@ def test_others_may_read_what_the_umask_lets_them(tmp_path):
 
 def test_lines_read_back_and_a_torn_last_one_does_not_count(tmp_path):
     path = tmp_path / "lines.jsonl"
-    assert read_lines(path) == []
+    assert read_lines(path) == {}
     for number in range(3):
         append_line(path, {"epoch": number, "time": time.time()})
     with path.open("a") as file:
         file.write('{"epoch": 3, "ti')
-    assert [line["epoch"] for line in read_lines(path)] == [0, 1, 2]
+    assert [line["epoch"] for line in read_lines(path).values()] == [0, 1, 2]
 
 
 def test_a_damaged_line_inside_is_named(tmp_path):

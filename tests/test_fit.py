@@ -36,7 +36,7 @@ def train(trainer, until=10**9):
         if trainer.state.batch < trainer.per_epoch:
             break
         records.append(trainer.end_epoch())
-    return [{k: v for k, v in record.items() if k != "seconds"} for record in records]
+    return [{k: v for k, v in record.as_json().items() if k != "seconds"} for record in records]
 
 
 def neighbourhood(levels):

@@ -56,7 +56,7 @@ def test_fewer_test_images_are_used_on_request_alone_and_the_run_says_so(tmp_pat
     assert main(["train", "folder", *words]) == 0
     note = "split.test 0.2 uses 4 of the 20 test images"
     assert f"note: {note}\n" in capsys.readouterr().out
-    assert note in Run(tmp_path / "some").facts()["data"]["notes"]
+    assert note in Run(tmp_path / "some").facts().data.notes
 
 
 def test_each_validation_image_is_measured_in_two_buckets_an_epoch(tmp_path, monkeypatch):

@@ -8,16 +8,17 @@ import torch
 from rich.console import Console
 
 from auglabel import RandAug
-from auglabel.lab.pictures import chart
-from auglabel.lab.pictures.chart import history_chart
-from auglabel.lab.pictures.inspect import heat_map, read_history, sparkline, summary
-from auglabel.lab.pictures.sheet import colour, shortened, tint, width_of, write
+from auglabel.lab.pictures import history_chart as chart
+from auglabel.lab.pictures.drawing import colour, shortened, tint, width_of, write
+from auglabel.lab.pictures.history_chart import history_chart
+from auglabel.lab.pictures.terminal import heat_map, sparkline, summary
+from auglabel.lab.runs.label_tables import LabelTable, read_history
 
 
 def history_of(kinds, epochs):
     """Kind k at level l loses (l + 1) hundredths, evenly over the epochs."""
     return [
-        (
+        LabelTable(
             epoch,
             {
                 kind: [1 - 0.01 * (level + 1) * epoch / epochs for level in range(n)]
@@ -73,14 +74,29 @@ def test_an_epoch_told_again_replaces_itself_and_those_after(tmp_path):
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [
-        ('{"epoch": 2,', "it is not JSON."),
-        ("[1, 2]", "an object was expected, got list [1, 2]."),
-        ('{"epoch": 2, "confidence": {"rotate": [1, 1]}, "crc32": "0"}', "its checksum does not fit"),
-        ('{"epoch": "2", "confidence": {"rotate": [1, 1]}}', 'a whole number as "epoch" was expected'),
-        ('{"epoch": 2, "confidence": [1, 1]}', '"confidence" must hold a list of numbers per kind'),
-        ('{"epoch": 2, "confidence": {"rotate": [1, 1.5]}}', "in [0, 1], got float 1.5."),
-        ('{"epoch": 2, "confidence": {"rotate": [1, NaN]}}', "in [0, 1], got float nan."),
-        ('{"epoch": 2, "confidence": {"rotate": [1, 1, 1]}}', "{'rotate': 3} after {'rotate': 2}."),
+        ('{"epoch": 2,', " is damaged: it is not JSON."),
+        ("[1, 2]", " is damaged: an object was expected, got list [1, 2]."),
+        (
+            '{"epoch": 2, "confidence": {"rotate": [1, 1]}, "crc32": "0"}',
+            " is damaged: its checksum does not fit its content.",
+        ),
+        (
+            '{"epoch": "2", "confidence": {"rotate": [1, 1]}}',
+            ': an object with a whole number as "epoch" was expected',
+        ),
+        ('{"epoch": 2, "confidence": [1, 1]}', ': "confidence" must hold a list of numbers per kind'),
+        (
+            '{"epoch": 2, "confidence": {"rotate": [1, 1.5]}}',
+            ": every confidence must be a number in [0, 1], got float 1.5.",
+        ),
+        (
+            '{"epoch": 2, "confidence": {"rotate": [1, NaN]}}',
+            ": every confidence must be a number in [0, 1], got float nan.",
+        ),
+        (
+            '{"epoch": 2, "confidence": {"rotate": [1, 1, 1]}}',
+            ": it is a table for other distances than the lines before: {'rotate': 3} after {'rotate': 2}.",
+        ),
     ],
 )
 def test_a_bad_line_is_named_by_file_and_number(tmp_path, line, sentence):
@@ -89,8 +105,7 @@ def test_a_bad_line_is_named_by_file_and_number(tmp_path, line, sentence):
     path.write_text(good % 1 + line + "\n" + good % 3)
     with pytest.raises(ValueError, match="tables") as caught:
         read_history(path)
-    assert str(caught.value).startswith(f"{path}, line 2: ")
-    assert sentence in str(caught.value)
+    assert str(caught.value).startswith(f"{path}, line 2{sentence}")
 
 
 def test_a_bad_last_line_that_was_written_whole_is_named_too(tmp_path):
@@ -132,9 +147,9 @@ def test_the_heat_map_refuses_a_table_of_another_length():
 
 def test_the_summary_gives_means_of_first_middle_and_last_epoch_and_the_extremes_of_the_last():
     history = [
-        (3, {"rotate": [1.0, 1.0], "equalize": [1.0]}),
-        (4, {"rotate": [0.9, 0.7], "equalize": [0.95]}),
-        (5, {"rotate": [0.8, 0.7], "equalize": [0.4]}),
+        LabelTable(3, {"rotate": [1.0, 1.0], "equalize": [1.0]}),
+        LabelTable(4, {"rotate": [0.9, 0.7], "equalize": [0.95]}),
+        LabelTable(5, {"rotate": [0.8, 0.7], "equalize": [0.4]}),
     ]
     text = printed(summary(history))
     assert [line.split() for line in text.splitlines() if "rotate" in line or "equalize" in line] == [
@@ -164,7 +179,7 @@ def test_a_sparkline_averages_what_does_not_fit_and_is_full_where_nothing_was_lo
 
 def test_the_chart_has_epochs_from_left_to_right_and_levels_downwards():
     values = {(1, 0): 0.9, (1, 1): 0.8, (2, 0): 0.7, (2, 1): 0.6, (3, 0): 0.55, (3, 1): 0.5}
-    history = [(epoch, {"rotate": [values[epoch, 0], values[epoch, 1]]}) for epoch in (1, 2, 3)]
+    history = [LabelTable(epoch, {"rotate": [values[epoch, 0], values[epoch, 1]]}) for epoch in (1, 2, 3)]
     pixels = np.asarray(history_chart(history))
 
     def centre(value):
@@ -217,7 +232,7 @@ def test_ticks_are_round_numbers_far_enough_apart(monkeypatch):
 
 
 def test_the_scale_of_colours_is_never_narrower_than_a_hundredth(monkeypatch):
-    written = texts_of([(1, {"1": [1.0]})], monkeypatch)
+    written = texts_of([LabelTable(1, {"1": [1.0]})], monkeypatch)
     assert [text for text, _ in written if "%" in text] == [
         "100.0 %",
         "99.8 %",

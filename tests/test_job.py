@@ -71,7 +71,7 @@ def test_a_result_has_the_numbers_that_eval_wrote(made):
 def test_a_result_says_what_it_is_of(made):
     results, done, result = made
     run = results.run(done)
-    assert result["validation"] == run.metrics()[-1]["validation"]
+    assert result["validation"] == run.epochs()[-1].validation
     assert result["recipe"] == done.recipe.as_dict()
     assert (result["name"], result["seed"], result["digest"]) == ("tiny-seed0", 0, done.digest)
     assert result["data"]["images"] == {"train": 60, "validation": 40, "test": 40}

@@ -11,8 +11,8 @@ from auglabel.augment.base import Augmentation
 from auglabel.augment.clean import Clean
 from auglabel.augment.mixing import Mixup
 from auglabel.distance import DistanceGrid
-from auglabel.lab.pictures import preview
-from auglabel.lab.pictures.preview import contact_sheet
+from auglabel.lab.pictures import contact_sheet as preview
+from auglabel.lab.pictures.contact_sheet import contact_sheet
 from auglabel.view import View
 
 CLASSES = [f"class {k}" for k in range(10)]

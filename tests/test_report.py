@@ -8,17 +8,17 @@ from made_runs import corrupted, evaluation, make_run, row, write_evaluation
 
 from auglabel.cli import main
 from auglabel.corrupt import SUITES
-from auglabel.lab.report.charts import figures_of
-from auglabel.lab.report.conditions import OVERALL, conditions_of
+from auglabel.lab.report.comparisons import OVERALL, comparisons_of
+from auglabel.lab.report.figures import figures_of
+from auglabel.lab.report.methods import methods_of, read_run
 from auglabel.lab.report.page import parts_of
-from auglabel.lab.report.reported import LARGEST
-from auglabel.lab.report.subject import methods_of, read_subject
+from auglabel.lab.report.report import LARGEST
 
 NASTY = '<img src=x onerror="window.hacked=1">\'&</script><script>window.hacked=1</script>'
 
 
 def part_of(*paths):
-    (part,) = parts_of([read_subject(path)[0] for path in paths])
+    (part,) = parts_of([read_run(path)[0] for path in paths])
     return part
 
 
@@ -42,12 +42,27 @@ def test_the_table_has_mean_and_spread_over_seeds(tmp_path):
     assert second["accuracy, %"] == "90.0"
 
 
+def test_aurc_and_the_second_temperature_have_columns_where_they_were_measured(tmp_path):
+    run = make_run(tmp_path / "a", evaluation=evaluation(0.8, 0.04))
+    assert not {"AURC, x 1000", "ECE at TA, %"} & set(part_of(run).table.head)
+    again = row(0.8, 0.04)
+    again["figures"]["aurc"] = {"value": 0.3414, "low": None, "high": None}
+    again["scaled"] = {"TA": again["scaled"]["T"]}
+    measured = {"rows": [again], "means": [], "epoch": 3}
+    other = make_run(tmp_path / "b", "randaug_autolabel")
+    write_evaluation(other, measured, stem="augmented")
+    table = part_of(run, other).table
+    first, second = (dict(zip(table.head, line, strict=True)) for line in table.body)
+    assert (first["AURC, x 1000"], first["ECE at T, %"], first["ECE at TA, %"]) == ("-", "2.0", "-")
+    assert (second["AURC, x 1000"], second["ECE at T, %"], second["ECE at TA, %"]) == ("341", "-", "2.0")
+
+
 def test_runs_that_differ_in_an_option_are_methods_of_their_own_named_after_it(tmp_path):
     runs = [
         make_run(tmp_path / str(alpha), "randaug_autolabel", words=[f"--labels.alpha={alpha}"])
         for alpha in (0.02, 0.05)
     ]
-    titles = [method.title for method in methods_of(read_subject(run)[0] for run in runs)]
+    titles = [method.title for method in methods_of(read_run(run)[0] for run in runs)]
     assert titles == ["RandAug + AutoLabel (labels.alpha 0.02)", "RandAug + AutoLabel (labels.alpha 0.05)"]
 
 
@@ -56,8 +71,8 @@ def test_where_the_data_lie_does_not_make_another_method(tmp_path):
     for place, run in enumerate(runs):
         recipe = (run / "recipe.yaml").read_text()
         (run / "recipe.yaml").write_text(recipe.replace("data: {", f"data: {{root: /somewhere/{place}, "))
-    (method,) = methods_of(read_subject(run)[0] for run in runs)
-    assert len(method.subjects) == 2
+    (method,) = methods_of(read_run(run)[0] for run in runs)
+    assert len(method.runs) == 2
 
 
 def test_bins_of_a_reliability_diagram_add_up_over_seeds(tmp_path):
@@ -118,7 +133,7 @@ def test_runs_on_other_images_are_shown_apart(tmp_path, capsys):
         make_run(tmp_path / "a", evaluation=evaluation(0.8, 0.1)),
         make_run(tmp_path / "b", checksum="f" * 64, name="other", evaluation=evaluation(0.9, 0.2)),
     ]
-    parts = parts_of([read_subject(run)[0] for run in runs])
+    parts = parts_of([read_run(run)[0] for run in runs])
     assert [(part.name, len(part.table.body)) for part in parts] == [("embedded", 1), ("other", 1)]
     assert main(["report", *map(str, runs), "--out", str(tmp_path / "page.html")]) == 0
     assert "on 2 different sets of images" in (tmp_path / "page.html").read_text()
@@ -132,14 +147,12 @@ def test_measurements_made_in_another_way_are_not_averaged(tmp_path):
         make_run(tmp_path / "a", seed=0, evaluation=corrupted(some)),
         make_run(tmp_path / "b", seed=1, evaluation=other),
     ]
-    conditions = conditions_of(methods_of(read_subject(run)[0] for run in runs))
-    assert [condition.title for condition in conditions] == [
+    comparisons = comparisons_of(methods_of(read_run(run)[0] for run in runs))
+    assert [comparison.title for comparison in comparisons] == [
         "10 images, made here, fog at severities [1]",
         "10 images, the official files, fog at severities [1]",
     ]
-    assert all(
-        len(condition.cell(OVERALL, "RandAug + one-hot", "ece").values) == 1 for condition in conditions
-    )
+    assert all(len(comparison.values(OVERALL, "RandAug + one-hot", "ece")) == 1 for comparison in comparisons)
 
 
 def test_the_same_images_are_compared_whichever_call_of_eval_measured_them(tmp_path):
@@ -164,28 +177,28 @@ def test_attacks_of_different_strength_are_not_compared(tmp_path):
         runs.append(
             make_run(tmp_path / str(seed), seed=seed, evaluation=found | {"attack": {"epsilon": epsilon}})
         )
-    conditions = conditions_of(methods_of(read_subject(run)[0] for run in runs))
-    assert [(c.title, [place[0] for place in c.rows]) for c in conditions] == [
+    comparisons = comparisons_of(methods_of(read_run(run)[0] for run in runs))
+    assert [(c.title, [place[0] for place in c.rows]) for c in comparisons] == [
         ("10 images", ["clean"]),
         ("10 images, epsilon 0.03", ["pgd"]),
         ("10 images, epsilon 0.1", ["pgd"]),
     ]
-    assert conditions[0].cell(("clean", None), "RandAug + one-hot", "ece").values == [0.1, 0.1]
+    assert comparisons[0].values(("clean", None), "RandAug + one-hot", "ece") == [0.1, 0.1]
 
 
 def test_an_unfinished_run_is_said_to_be_and_not_averaged_with_finished_ones(tmp_path):
     done, begun = make_run(tmp_path / "a"), make_run(tmp_path / "b", seed=1, epochs=2, of=3)
-    subject, notes = read_subject(begun)
+    subject, notes = read_run(begun)
     assert f"{begun} is unfinished: epoch 2 of 3." in notes
-    titles = [method.title for method in methods_of([read_subject(done)[0], subject])]
+    titles = [method.title for method in methods_of([read_run(done)[0], subject])]
     assert titles == ["RandAug + one-hot", "RandAug + one-hot, epoch 2 of 3"]
     short, cut = make_run(tmp_path / "c"), make_run(tmp_path / "d", seed=1, epochs=3, of=10)
-    assert len(methods_of([read_subject(short)[0], read_subject(cut)[0]])) == 2
+    assert len(methods_of([read_run(short)[0], read_run(cut)[0]])) == 2
 
 
 def test_what_was_measured_before_training_went_on_is_left_out(tmp_path):
     run = make_run(tmp_path / "a", evaluation=evaluation(0.8, 0.1) | {"epoch": 2})
-    subject, notes = read_subject(run)
+    subject, notes = read_run(run)
     assert not subject.evaluations
     assert "it was measured after epoch 2, but the run is at 3" in notes[0]
     assert "has not been measured on test images: auglabel eval" in notes[1]
@@ -194,7 +207,7 @@ def test_what_was_measured_before_training_went_on_is_left_out(tmp_path):
 def test_what_was_measured_on_other_images_is_left_out(tmp_path):
     run = make_run(tmp_path / "a")
     write_evaluation(run, evaluation(0.8, 0.1) | {"epoch": 3}, checksum="0" * 64)
-    subject, notes = read_subject(run)
+    subject, notes = read_run(run)
     assert not subject.evaluations
     assert "on other images than the run's" in notes[0]
 
@@ -252,7 +265,7 @@ def test_a_table_written_just_before_a_run_was_killed_does_not_count(tmp_path):
     run = make_run(tmp_path / "a", "randaug_autolabel")
     lines = (run / "metrics.jsonl").read_text().splitlines(keepends=True)
     (run / "metrics.jsonl").write_text("".join(lines[:2]))
-    assert [epoch for epoch, _ in read_subject(run)[0].history] == [1, 2]
+    assert [table.epoch for table in read_run(run)[0].history] == [1, 2]
     assert figure(part_of(run), "labels").controls[0].values == [1, 2]
 
 
@@ -413,8 +426,8 @@ def test_charts_are_valid_vega_lite(tmp_path):
     run = make_run(
         tmp_path / "a", "randaug_autolabel", evaluation=corrupted({("fog", 1): 0.1, ("fog", 2): 0.2})
     )
-    methods = methods_of([read_subject(run)[0]])
-    drawn = figures_of(methods, conditions_of(methods))  # altair checks each as it is made
+    methods = methods_of([read_run(run)[0]])
+    drawn = figures_of(methods, comparisons_of(methods))  # altair checks each as it is made
     assert [one.name for one in drawn] == [
         "reliability",
         "severity",

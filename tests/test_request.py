@@ -90,7 +90,7 @@ def test_a_run_is_measured_with_the_weights_asked_for(run, which, capsys):
     assert row["figures"]["nll"]["value"] == pytest.approx(
         log_loss(data.labels[rows], probs, labels=range(10)), rel=1e-4
     )
-    assert found["data"]["checksum"] == Run(run).facts()["data"]["checksum"]
+    assert found["data"]["checksum"] == Run(run).facts().data.checksum
     assert found["attack"] is None
     printed = capsys.readouterr().out
     assert f"{100 * accuracy['value']:.1f}" in printed
@@ -254,8 +254,8 @@ def test_other_data_than_the_run_was_trained_with_are_refused(run, capsys):
 
 def test_another_split_or_recipe_than_the_run_was_trained_with_is_refused(run, capsys):
     assert "split.test: 50, not 200 was asked for" in complaint(capsys, run, "--split.test", "50")
-    rows = load_file(Run(run).split_file)
-    Run(run).record_split({**rows, "test": rows["test"].flip(0)})
+    rows = Run(run).split()
+    Run(run).record_split(rows._replace(test=rows.test.flip(0)))
     assert "another split than its recipe makes now" in complaint(capsys, run)
 
 

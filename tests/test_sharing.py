@@ -15,6 +15,7 @@ from auglabel import cli
 from auglabel.augment.randaug import RandAug
 from auglabel.data.embedded import load_embedded
 from auglabel.data.folder import folder
+from auglabel.lab.runs.records import DataFacts
 from auglabel.lab.runs.run import Run
 from auglabel.lab.share import card, sharing
 from auglabel.lab.share.inputs import Input, input_of
@@ -64,7 +65,7 @@ def test_the_card_is_read_by_hugging_faces_own_reader(run, shared):
     data = hub.ModelCard((shared / "README.md").read_text()).data
     assert data.library_name == "auglabel"
     found = {result.metric_name: result.metric_value for result in data.eval_results}
-    validation = run.metrics()[-1]["validation"]
+    validation = run.epochs()[-1].validation
     assert found["accuracy, 60 validation images"] == validation["accuracy"]
     assert found["NLL, 60 validation images"] == validation["nll"]
 
@@ -216,11 +217,11 @@ def test_a_folder_of_an_older_version_still_loads(shared):
 
 
 def test_a_run_of_an_older_version_takes_the_size_from_its_recipe():
-    facts = {"data": {"mean": [0.5, 0.5, 0.5]}}
-    assert input_of({"data": {"name": "folder", "size": 64, "resize": None}}, facts) == Input(3, 64, 64, 64)
+    data = DataFacts("pictures", "abc", mean=[0.5, 0.5, 0.5])
+    assert input_of({"data": {"name": "folder", "size": 64, "resize": None}}, data) == Input(3, 64, 64, 64)
     cropped = {"name": "folder", "size": 224, "resize": None, "train_crop": "random_resized"}
-    assert input_of({"data": cropped}, facts) == Input(3, 224, 224, 256)
-    assert input_of({"data": {"name": "embedded"}}, facts) is None
+    assert input_of({"data": cropped}, data) == Input(3, 224, 224, 256)
+    assert input_of({"data": {"name": "embedded"}}, data) is None
 
 
 def test_what_goes_wrong_leaves_nothing_behind(run, tmp_path, monkeypatch):

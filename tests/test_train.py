@@ -23,7 +23,8 @@ import torch
 from auglabel import RandAug, __version__, cli
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.runs.checkpoint import load_checkpoint, save_checkpoint
-from auglabel.lab.runs.run import TIMES, Run
+from auglabel.lab.runs.records import TIMES, Resumed
+from auglabel.lab.runs.run import Run
 from auglabel.lab.train import train as train_module
 from auglabel.lab.train.launch import launch, stop_signals
 from auglabel.table_file import load_table
@@ -58,7 +59,7 @@ def environment(**more):
 def content(out):
     """What two equal runs have in common, to the bit."""
     run = Run(Path(out))
-    metrics = [{k: v for k, v in line.items() if k not in TIMES} for line in run.metrics()]
+    metrics = [{k: v for k, v in line.as_json().items() if k not in TIMES} for line in run.epochs()]
     last = run.last()
     tensors = {name: tensor.numpy().tobytes() for name, tensor in last.tensors.items()}
     weights = run.model_file.read_bytes() if run.model_file.exists() else None
@@ -80,10 +81,10 @@ def test_a_run_holds_all_that_is_needed_to_understand_and_use_it(whole):
     assert facts["data"]["images"] == {"train": 120, "validation": 60, "test": 40}
     assert len(facts["data"]["checksum"]) == 64
     assert facts["seed"] == 0
-    assert [line["epoch"] for line in run.metrics()] == [1, 2, 3]
+    assert [line.epoch for line in run.epochs()] == [1, 2, 3]
     assert run.recipe().training.epochs == 3
-    rows = run.split_rows()
-    together = torch.cat([rows["train"], rows["validation"]])
+    rows = run.split()
+    together = torch.cat([rows.train, rows.validation])
     assert len(together.unique()) == 180
     tables = [json.loads(line) for line in run.tables_file.read_text().splitlines()]
     assert [line["epoch"] for line in tables] == [1, 2, 3]
@@ -99,12 +100,12 @@ def test_a_run_says_what_share_of_its_time_calibration_took(tmp_path, capsys):
     assert train(tmp_path / "run", "--calibrate.rule=exact") == 0
     printed = capsys.readouterr().out
     run = Run(tmp_path / "run")
-    facts, (_, line) = run.last().facts, run.metrics()
-    spent = sum(each["seconds"]["calibrating"] for each in run.metrics())
+    facts, (_, line) = run.last().facts, run.epochs()
+    spent = sum(each.seconds["calibrating"] for each in run.epochs())
     assert spent == pytest.approx(facts["calibrating"])
-    assert line["calibration_share"] == pytest.approx(spent / (spent + facts["training"]))
-    assert f"calibration {line['calibration_share']:.0%} of the time" in printed
-    assert f"{line['calibration_share']:.0%} of the time went to calibration" in printed
+    assert line.calibration_share == pytest.approx(spent / (spent + facts["training"]))
+    assert f"calibration {line.calibration_share:.0%} of the time" in printed
+    assert f"{line.calibration_share:.0%} of the time went to calibration" in printed
     assert "all have been seen" not in printed
     assert train(tmp_path / "one-hot", "--regime=randaug", epochs=1) == 0
     assert "calibration" not in capsys.readouterr().out
@@ -124,7 +125,7 @@ def test_the_best_checkpoint_is_the_one_of_lowest_validation_nll(whole):
     from auglabel.lab.runs.checkpoint import load_checkpoint
 
     run = Run(whole)
-    nll = {line["epoch"]: line["validation"]["nll"] for line in run.metrics()}
+    nll = {line.epoch: line.validation["nll"] for line in run.epochs()}
     assert load_checkpoint(run.best_file).facts["epoch"] == min(nll, key=nll.get)
     assert load_checkpoint(run.best_file).facts["best"] == min(nll.values())
 
@@ -327,21 +328,21 @@ def test_a_second_signal_within_a_second_is_the_same_one_and_a_later_one_stops_a
 def test_going_on_with_another_version_is_said_and_recorded_once(tmp_path, capsys, monkeypatch):
     out = tmp_path / "run"
     assert train(out, "--max-steps=5", epochs=3) == 0
-    begun = Run(out).facts()["versions"]
-    monkeypatch.setattr("auglabel.lab.runs.run.__version__", "9.9")
+    begun = Run(out).facts().versions
+    monkeypatch.setattr("auglabel.lab.runs.records.__version__", "9.9")
     assert train(out, "--resume", "--max-steps=9", epochs=3) == 0
     said = capsys.readouterr().out
     assert "note: after epoch 1 this run goes on with other versions than before: " in said
     assert f": auglabel {__version__}, now 9.9\n" in said
     facts = Run(out).facts()
-    assert facts["versions"] == begun
-    assert facts["resumed"] == [{"epoch": 1, "versions": {**begun, "auglabel": "9.9"}}]
+    assert facts.versions == begun
+    assert facts.resumed == [Resumed(1, {**begun, "auglabel": "9.9"})]
     assert train(out, "--resume", "--max-steps=10", epochs=3) == 0
     assert "other versions" not in capsys.readouterr().out
     monkeypatch.undo()
     assert train(out, "--resume", epochs=3) == 0
     assert f"auglabel 9.9, now {__version__}" in capsys.readouterr().out
-    assert [each["epoch"] for each in Run(out).facts()["resumed"]] == [1, 2]
+    assert [each.epoch for each in Run(out).facts().resumed] == [1, 2]
 
 
 def test_resuming_with_another_recipe_says_what_differs(whole, capsys):
@@ -508,9 +509,7 @@ def test_tensorboard_gets_every_epoch(tmp_path):
     events = EventAccumulator(str(tmp_path / "run" / "tensorboard"))
     events.Reload()
     logged = [event.value for event in events.Scalars("validation/accuracy")]
-    assert logged == pytest.approx(
-        [line["validation"]["accuracy"] for line in Run(tmp_path / "run").metrics()]
-    )
+    assert logged == pytest.approx([line.validation["accuracy"] for line in Run(tmp_path / "run").epochs()])
 
 
 @pytest.fixture
@@ -540,12 +539,12 @@ def test_two_processes_train_as_one_does_and_learn_the_same_table(tmp_path, monk
     code, printed, complaint = two_processes(tmp_path / "two", *words, epochs=8)
     assert code == 0, complaint
     one, two = Run(tmp_path / "one"), Run(tmp_path / "two")
-    for ours, theirs in zip(one.metrics(), two.metrics(), strict=True):
-        assert ours["loss"] == pytest.approx(theirs["loss"], rel=1e-9)
-        assert ours["validation"]["nll"] == pytest.approx(theirs["validation"]["nll"], rel=1e-9)
-        assert theirs["validation"]["count"] == ours["validation"]["count"] == 60
-    assert one.metrics()[-1]["loss"] < one.metrics()[0]["loss"] / 2
-    assert two.facts()["processes"] == 2
+    for ours, theirs in zip(one.epochs(), two.epochs(), strict=True):
+        assert ours.loss == pytest.approx(theirs.loss, rel=1e-9)
+        assert ours.validation["nll"] == pytest.approx(theirs.validation["nll"], rel=1e-9)
+        assert theirs.validation["count"] == ours.validation["count"] == 60
+    assert one.epochs()[-1].loss < one.epochs()[0].loss / 2
+    assert two.facts().processes == 2
     assert printed.count("epoch 1/8") == 1  # the first rank speaks alone
     ours, theirs = ([float(each["posterize"][0]) for each in tables_of(run)] for run in (one, two))
     assert ours == pytest.approx(theirs, abs=1e-6)

@@ -17,16 +17,18 @@ from safetensors.torch import load
 from auglabel import RandAug
 from auglabel.data.source import DataSet
 from auglabel.data.split import Parts
-from auglabel.lab.evaluate.results import EVALUATION_FORMAT
-from auglabel.lab.pictures.chart import history_chart
-from auglabel.lab.pictures.inspect import heat_map, read_history, summary
+from auglabel.lab.pictures.history_chart import history_chart
+from auglabel.lab.pictures.terminal import heat_map, summary
 from auglabel.lab.recipe.build import data_for
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.recipe.yamlfile import sealed_text
+from auglabel.lab.report.methods import read_run
 from auglabel.lab.report.page import parts_of
-from auglabel.lab.report.subject import read_subject
+from auglabel.lab.runs.evaluations import EVALUATION_FORMAT
 from auglabel.lab.runs.files import read_lines
-from auglabel.lab.runs.run import PARTS, RUN_FORMAT, Run
+from auglabel.lab.runs.label_tables import read_history
+from auglabel.lab.runs.records import RUN_FORMAT, SplitRows
+from auglabel.lab.runs.run import Run
 from auglabel.lab.share.card import measured
 from auglabel.lab.sweep.result import KEPT
 from auglabel.lab.train.saving import checkpoint_of, restore
@@ -91,8 +93,8 @@ def an_evaluation() -> dict[str, Any]:
 
 def read_report(place: Path) -> object:
     """As `auglabel report` does, up to the page."""
-    subject, _ = read_subject(place)
-    for part in parts_of([subject]):
+    run, _ = read_run(place)
+    for part in parts_of([run]):
         json.dumps(
             [part.table.body, part.costs.body, [figure.records for figure in part.figures]], allow_nan=False
         )
@@ -107,7 +109,7 @@ def begun(folder: Path) -> tuple[Trainer, DataSet, Parts]:
     data, parts = data_for(recipe)
     trainer, run = Trainer(recipe, data, parts, device="cpu"), Run(folder)
     run.begin(recipe)
-    run.record_split({name: getattr(parts, name).rows for name in PARTS})
+    run.record_split(SplitRows.of(parts))
     run.record_facts(facts_of(recipe, data, parts, trainer))
     list(trainer.epoch(lambda step: False))
     run.record_epoch(trainer.end_epoch(), labels_of(trainer))
@@ -152,7 +154,7 @@ def read_resumed(place: Path) -> object:
     if (last := run.last()) is not None:
         restore(trainer, last, str(run.checkpoints))
         next(trainer.epoch(lambda step: False), None)
-    return run.metrics(), read_lines(run.tables_file)
+    return run.epochs(), read_lines(run.tables_file)
 
 
 def resumed_cases() -> dict[str, Callable[[], Files]]:

@@ -16,7 +16,6 @@ import torch
 from safetensors.torch import save
 from torch import nn
 
-from auglabel.lab.evaluate.network import run_weights
 from auglabel.lab.runs.checkpoint import FORMAT as CHECKPOINT
 from auglabel.lab.runs.checkpoint import _checksum as checkpoint_sum
 from auglabel.lab.runs.checkpoint import load_weights, require_fitting
@@ -68,7 +67,7 @@ def spoil_checkpoint(draw: Draw, files: Files) -> Files:
 
 
 def read_checkpoint(place: Path) -> object:
-    return run_weights(Run(place))
+    return Run(place).weights()
 
 
 def read_weights(place: Path) -> object:

@@ -19,8 +19,8 @@ from auglabel.errors import UserError
 from auglabel.lab.audit.audit import Audit, as_json, audit_of
 from auglabel.lab.audit.program import load_program
 from auglabel.lab.commands.arguments import name_first
-from auglabel.lab.evaluate.network import load_into, run_weights
-from auglabel.lab.pictures.inspect import heat_map
+from auglabel.lab.evaluate.network import load_into
+from auglabel.lab.pictures.terminal import heat_map
 from auglabel.lab.recipe.build import data_for, model_for
 from auglabel.lab.recipe.catalogue import augmentation_for
 from auglabel.lab.recipe.options import flags, pairs
@@ -109,10 +109,8 @@ def _network(
 ) -> tuple[nn.Module, dict[str, Any]]:
     if run is not None:
         run.require_data(data, parts)
-        weights, about = run_weights(run)
-        model = model_for(recipe, data)
-        load_into(model, weights, str(run.path))
-        return model, {"run": str(run.path), **about}
+        model, weights = run.network(recipe, data)
+        return model, {"run": str(run.path), **weights.about}
     if options.program is not None:
         return load_program(Path(options.program), data), {"program": options.program}
     model = model_for(recipe, data)

@@ -20,10 +20,10 @@ from rich.table import Table
 
 from auglabel.lab.commands.arguments import require_no_more
 from auglabel.lab.commands.sweep import SweepOptions
-from auglabel.lab.evaluate.results import IN_PERCENT
-from auglabel.lab.pictures.inspect import heat_map
+from auglabel.lab.evaluate.metric_list import METRICS
+from auglabel.lab.pictures.terminal import heat_map
 from auglabel.lab.recipe.options import flags
-from auglabel.lab.report.reported import ReportOptions, report
+from auglabel.lab.report.report import ReportOptions, report
 from auglabel.lab.runs.files import locked
 from auglabel.lab.sweep.executor import Executor, require_done
 from auglabel.lab.sweep.grid import Grid, Point, Shared
@@ -90,8 +90,8 @@ def show(sweep: Grid, console: Console) -> None:
     console.print(measured_table(found))
     console.print(learned_table([result["labels"] for result in found["AutoLabel"]]))
     recipe = sweep.jobs[-1][0].recipe
-    last = [sweep.results.run(job).metrics()[-1] for job in sweep.jobs[-1]]
-    share = statistics.fmean(epoch["calibration_share"] for epoch in last)
+    last = [sweep.results.run(job).epochs()[-1] for job in sweep.jobs[-1]]
+    share = statistics.fmean(epoch.calibration_share or 0.0 for epoch in last)
     console.print(
         f"{recipe.split['train']:,} training images a run. AutoLabel sees each validation image in "
         f"{recipe.calibrate.visits} of 82 buckets an epoch and keeps {recipe.calibrate.memory:.0%} of the "
@@ -133,7 +133,7 @@ def _mean(result: Mapping[str, Any], places: Sequence[int], metric: str) -> floa
 
 
 def _spread(values: Sequence[float], metric: str) -> str:
-    scale, digits = (100, 1) if metric in IN_PERCENT else (1, 2)
+    scale, digits = (100, 1) if METRICS[metric].unit == "%" else (1, 2)
     mean = f"{scale * statistics.fmean(values):.{digits}f}"
     return mean if len(values) == 1 else f"{mean}±{scale * statistics.stdev(values):.{digits}f}"
 

@@ -7,7 +7,7 @@ from rich.console import Console
 from auglabel.errors import UserError
 from auglabel.lab.commands.arguments import names_first
 from auglabel.lab.recipe.options import flags
-from auglabel.lab.report.reported import ReportOptions, report
+from auglabel.lab.report.report import ReportOptions, report
 
 USAGE, OPTIONS = "RUN...", (ReportOptions,)
 

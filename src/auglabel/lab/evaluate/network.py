@@ -18,10 +18,8 @@ from auglabel.lab.recipe.build import data_for, model_for
 from auglabel.lab.recipe.catalogue import augmentation_for
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.recipe.recipe import Recipe
-from auglabel.lab.runs.checkpoint import load_checkpoint, load_weights, require_fitting
+from auglabel.lab.runs.checkpoint import load_weights, require_fitting
 from auglabel.lab.runs.run import Run
-from auglabel.lab.train.saving import part_of
-from auglabel.util.checksummed_json import mismatch
 
 
 @dataclass(frozen=True)
@@ -54,39 +52,25 @@ def network_of_run(run: Run, words: Sequence[str], checkpoint: str = "last") -> 
         raise UserError(f"a run is measured as it was trained, but {'; '.join(differences)} was asked for.")
     data, parts = data_for(recipe)
     run.require_data(data, parts)
-    weights, about = run_weights(run, checkpoint)
+    model, weights = run.network(recipe, data, checkpoint)
     augment = augmentation_for(recipe.augment.name, **recipe.augment.options)
-    model = _loaded(recipe, data, weights, str(run.path))
-    about = {"run": str(run.path), **about}
-    return LoadedNetwork(model, recipe, data, parts, about, augment, run.path / "eval")
+    about = {"run": str(run.path), **weights.about}
+    return LoadedNetwork(_on_device(model), recipe, data, parts, about, augment, run.path / "eval")
 
 
 def network_of_weights(recipe: Recipe, file: str) -> LoadedNetwork:
     """A network that no run here trained."""
     weights = load_weights(Path(file))
     data, parts = data_for(recipe)
-    model = _loaded(recipe, data, weights, file)
+    model = model_for(recipe, data)
+    load_into(model, weights, file)
     about = {"model": recipe.model.name, "weights": file}
     doubts = _doubts(recipe, data, len(parts.validation) > 0)
-    return LoadedNetwork(model, recipe, data, parts, about, None, Path("eval"), doubts)
+    return LoadedNetwork(_on_device(model), recipe, data, parts, about, None, Path("eval"), doubts)
 
 
-def _loaded(recipe: Recipe, data: DataSet, weights: dict[str, Tensor], where: str) -> nn.Module:
-    model = model_for(recipe, data)
-    load_into(model, weights, where)
+def _on_device(model: nn.Module) -> nn.Module:
     return model.to("cuda" if torch.cuda.is_available() else "cpu")
-
-
-def run_weights(run: Run, which: str = "last") -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """The weights to measure of a run, averaged ones if it has them, and which they are."""
-    checkpoint = load_checkpoint(run.best_file) if which == "best" else run.last()
-    if checkpoint is None:
-        raise UserError(f"{run.path} has no checkpoint yet: auglabel train --resume --out {run.path}.")
-    average = part_of(checkpoint.tensors, "average.module")
-    if wrong := mismatch(checkpoint.facts, {"epoch": int}):
-        raise UserError(f"{run.path} has a checkpoint of another version: {wrong}.")
-    about = {"checkpoint": which, "epoch": checkpoint.facts["epoch"]}
-    return average or part_of(checkpoint.tensors, "model"), about | {"averaged": bool(average)}
 
 
 def load_into(model: nn.Module, weights: dict[str, Tensor], where: str) -> None:

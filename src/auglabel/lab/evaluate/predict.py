@@ -14,11 +14,11 @@ from auglabel.calibration import Calibration
 from auglabel.data.source import Source
 from auglabel.lab.evaluate.conditions import Condition, as_it_is
 from auglabel.lab.recipe.seeding import generator_for
+from auglabel.lab.runs.evaluations import TA, T
 from auglabel.lab.train import feed
 from auglabel.scaling import TemperatureScaling
 from auglabel.util.inference import eval_mode, model_input
 
-T, TA = "T", "TA"  # the temperature of lowest NLL on clean validation images, and on augmented ones
 BLOCK = 250  # rows that share a random stream
 VIEWS = 5000  # of augmented validation images, at least
 MOST_PASSES = 20  # over the validation images, to see that many

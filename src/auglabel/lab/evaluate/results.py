@@ -6,71 +6,21 @@ import csv
 import io
 import math
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from auglabel.errors import UserError
 from auglabel.lab.evaluate.bootstrap import Figure
 from auglabel.lab.evaluate.evaluate import Evaluation
-from auglabel.lab.evaluate.predict import TA, T
-from auglabel.util.checksummed_json import mismatch, read_checksummed
+from auglabel.lab.evaluate.metric_list import METRICS
+from auglabel.lab.runs.evaluations import EVALUATION_FORMAT, TA, T
 
-EVALUATION_FORMAT = "auglabel evaluation, version 2"
-VERSION_1 = "auglabel evaluation, version 1"
-FIGURES = {...: {"value": (float, None), ...: (float, None)}}
-MEANS = {...: (float, None)}
-BINS = {name: [float] for name in ("count", "confidence", "correct")}
-
-
-def _shape(scaled: Any, scaled_means: Any) -> dict[str, Any]:
-    """What is read of an evaluation."""
-    row = {"on": str, "severity": (int, None), "count": int, "figures": FIGURES, "scaled": scaled}
-    return {
-        **{"checkpoint": str, "epoch": int, "data": {"checksum": str}},
-        **{"attack?": (None, {"epsilon": float}), "notes": [str]},
-        **{"temperature?": (float, None), "temperatures?": {...: float}},
-        "corruptions?": (None, {"from": str, "names": [str], "severities": [int]}),
-        "rows": [row | {"bins?": (None, dict)}],
-        "means": [{"pairs": int, "figures": MEANS, "scaled": scaled_means}],
-    }
-
-
-EVALUATION = {
-    EVALUATION_FORMAT: _shape({...: FIGURES}, {...: MEANS}),
-    VERSION_1: _shape((None, FIGURES), (None, MEANS)),
-}
-IN_PERCENT = ("accuracy", "confidence", "ece", "debiased_ece", "max_ce", "equal_mass_ece", "classwise_ece")
-SHOWN = {
-    **{"accuracy": "accuracy", "ece": "ECE", "debiased_ece": "debiased", "nll": "NLL"},
-    **{"brier": "Brier", "aurc": "AURC"},
-}
+COLUMNS = {  # the metrics of the table, which 80 columns must hold
+    name: METRICS[name].title for name in ("accuracy", "ece", "debiased_ece", "nll", "brier", "aurc")
+} | {"debiased_ece": "debiased"}
 MEANING = {T: "temperature fitted on clean validation images", TA: "on augmented ones"}
-
-
-def read_evaluation(path: Path) -> dict[str, Any]:
-    """What `auglabel eval` wrote, in the form that it has now."""
-    again = "Measure it again."
-    found = read_checksummed(path, EVALUATION_FORMAT, VERSION_1, what="an evaluation", otherwise=again)
-    if wrong := mismatch(found, EVALUATION[found["format"]]):
-        raise UserError(f"{path} is damaged or of another version: {wrong}. {again}")
-    for row in found["rows"]:
-        bins = row.get("bins") or {name: [] for name in BINS}  # older ones have none
-        if row["count"] < 1 or mismatch(bins, BINS) or len({len(bins[name]) for name in BINS}) > 1:
-            raise UserError(f"{path} is damaged: the images or bins of a row of it are wrong. {again}")
-    return _converted(found) if found["format"] == VERSION_1 else found
-
-
-def _converted(found: dict[str, Any]) -> dict[str, Any]:
-    """An evaluation of version 1, which had one temperature and told in a note which images it is from."""
-    at = TA if "The temperature was fitted on augmented validation images." in found["notes"] else T
-    for part in (*found["rows"], *found["means"]):
-        part["scaled"] = {at: part["scaled"]} if part["scaled"] else {}
-    temperature = found.pop("temperature", None)
-    return found | {"temperatures": {} if temperature is None else {at: temperature}}
 
 
 def as_json(evaluation: Evaluation, about: Mapping[str, Any]) -> dict[str, Any]:
@@ -137,17 +87,17 @@ def _usual(evaluation: Evaluation, heading: str) -> Table:
     images = Text(f"{heading}: {count:,} test image{'s' if count > 1 else ''}")
     table = Table(title=images, box=box.SIMPLE_HEAD, padding=0, caption=_caption(evaluation))
     table.add_column("on", min_width=9, overflow="fold")
-    for name in SHOWN.values():
+    for name in COLUMNS.values():
         table.add_column(f" {name}", justify="right", no_wrap=True)
     for row in evaluation.rows:
         if row.severity is None:
             for at, figures in {"": row.figures, **row.scaled}.items():
                 label = Text(f"  at {at}" if at else row.on)
-                table.add_row(label, *(_with_interval(metric, figures[metric]) for metric in SHOWN))
+                table.add_row(label, *(_with_interval(metric, figures[metric]) for metric in COLUMNS))
     for mean in evaluation.means()[-1:]:  # over all pairs of corruption and severity
         for at, values in {"": mean["figures"], **mean["scaled"]}.items():
             label = Text(f"  at {at}" if at else f"{mean['on']}, mean of {mean['pairs']}")
-            table.add_row(label, *(_shown(metric, values[metric]) for metric in SHOWN))
+            table.add_row(label, *(_shown(metric, values[metric]) for metric in COLUMNS))
     return table
 
 
@@ -166,13 +116,13 @@ def _by_severity(evaluation: Evaluation) -> Table:
 
 
 def _pair(figures: Mapping[str, Figure] | Mapping[str, float]) -> str:
-    values = (figures[name] for name in ("accuracy", "ece"))
-    return "/".join(f"{100 * (v.value if isinstance(v, Figure) else v):.1f}" for v in values)
+    values = ((name, figures[name]) for name in ("accuracy", "ece"))
+    return "/".join(_shown(name, v.value if isinstance(v, Figure) else v) for name, v in values)
 
 
 def _caption(evaluation: Evaluation) -> str:
     intervals = any(not math.isnan(row.figures["accuracy"].low) for row in evaluation.rows)
-    parts = ["accuracy and both ECEs in %"]
+    parts = ["accuracy and both ECEs in %, AURC x 1000"]
     parts += ["below, 95 % bootstrap intervals"] if intervals else []
     parts += [
         f"{at}: {MEANING[at]}, {temperature:.3g}" for at, temperature in evaluation.temperatures.items()
@@ -188,8 +138,9 @@ def _with_interval(name: str, figure: Figure) -> str:
 
 
 def _shown(name: str, value: float, fewer: int = 0) -> str:
-    """Percent with one digit, others with three or `fewer`; large ones with less, to fit the column."""
-    if name in IN_PERCENT:
-        return f"{100 * value:.1f}"
-    digits = max(0, 3 - fewer - sum(abs(value) >= step for step in (9.995, 99.95)))
-    return f"{value:.{digits}f}" if abs(value) < 999.5 else f"{value:.2g}"
+    """A value in its metric's unit; large ones with fewer digits, to fit the column."""
+    metric = METRICS[name]
+    if metric.unit:
+        return metric.shown(value)
+    fewer += sum(abs(value) >= step for step in (9.995, 99.95))
+    return metric.shown(value, fewer) if abs(value) < 999.5 else f"{value:.2g}"

@@ -22,7 +22,7 @@ from auglabel.lab.paper.schematic import schematic
 from auglabel.lab.paper.study import Study
 from auglabel.lab.paper.tables import table
 from auglabel.lab.paper.verdict_page import write_verdicts
-from auglabel.lab.pictures.preview import contact_sheet
+from auglabel.lab.pictures.contact_sheet import contact_sheet
 from auglabel.util.atomic_write import write_atomically
 
 SHOWN = 64  # images to choose the pictures of Figure 1 from

@@ -10,33 +10,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from auglabel.lab.evaluate.metric_list import metric_named
 from auglabel.util.atomic_write import write_text
 from auglabel.util.checksummed_json import write_checksummed
 
-NAMES = {
-    "accuracy": "accuracy",
-    "caccuracy": "cAccuracy",
-    "ece": "ECE",
-    "cece": "cECE",
-    "debiased_ece": "debiased ECE",
-    "cdebiased_ece": "debiased cECE",
-    "nll": "NLL",
-    "cnll": "cNLL",
-    "brier": "Brier",
-    "cbrier": "cBrier",
-    "aurc": "AURC",
-    "caurc": "cAURC",
-    "adversarial_accuracy": "adversarial accuracy",
-    "label_mean": "mean label",
-    "delta": "Delta",
-}
 NOT_RUN = "not run"
 
 
 def name_of(metric: str) -> str:
     """As it is shown; `ece T` is ECE T, and what has no other name keeps its own."""
     name, _, temperature = metric.partition(" ")
-    return NAMES.get(name, name) + (f" {temperature}" if temperature else "")
+    return metric_named(name).title + (f" {temperature}" if temperature else "")
 
 
 @dataclass(frozen=True)
@@ -58,20 +42,14 @@ class Record:
 
     @property
     def sd(self) -> float | None:
-        """Over seeds."""
+        """The standard deviation over seeds."""
         return statistics.stdev(self.values) if len(self.values) > 1 else None
 
-    @property
-    def percent(self) -> bool:
-        return not self.metric.startswith(("nll", "cnll", "brier", "cbrier", "aurc", "caurc"))
-
     def shown(self) -> str:
-        """Mean and spread over seeds; the paper's in parentheses."""
-        scale, digits = (100, 1) if self.percent else (1, 3)
+        """Mean ± standard deviation over seeds; the paper's in parentheses."""
         ours = "-" if self.ran else NOT_RUN
         if self.values:
-            ours = f"{scale * self.mean:.{digits}f}"
-            ours += "" if self.sd is None else f" ± {scale * self.sd:.{digits}f}"
+            ours = metric_named(self.metric).mean_and_spread(self.values)
         return ours if self.paper is None else f"{ours} ({self.paper:.1f})"
 
     def as_dict(self) -> dict[str, object]:

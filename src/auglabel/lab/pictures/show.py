@@ -13,23 +13,14 @@ from torch import nn
 from auglabel.data.source import DataSet
 from auglabel.data.split import Parts
 from auglabel.errors import UserError
-from auglabel.lab.evaluate.network import run_weights
-from auglabel.lab.pictures.chart import history_chart
-from auglabel.lab.pictures.inspect import (
-    ASCII_BARS,
-    BARS,
-    Confidences,
-    heat_map,
-    read_history,
-    shape_of,
-    summary,
-)
-from auglabel.lab.pictures.preview import contact_sheet
+from auglabel.lab.pictures.contact_sheet import contact_sheet
+from auglabel.lab.pictures.history_chart import history_chart
+from auglabel.lab.pictures.terminal import ASCII_BARS, BARS, heat_map, summary
 from auglabel.lab.recipe.build import data_for, model_for
 from auglabel.lab.recipe.catalogue import augmentation_for
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.recipe.recipe import Recipe
-from auglabel.lab.runs.checkpoint import require_fitting
+from auglabel.lab.runs.label_tables import LabelTable
 from auglabel.lab.runs.run import Run
 from auglabel.util.atomic_write import write_atomically
 
@@ -41,14 +32,12 @@ def preview_recipe(name: str | None, words: Sequence[str], out: str | None) -> P
     recipe = read_recipe(name, words)
     run = Run(Path(name)) if name is not None and Run(Path(name)).exists() else None
     data, parts = data_for(recipe)
-    model, learned = model_for(recipe, data), None
-    if run is not None:
-        weights, _ = run_weights(run)
-        require_fitting(model.state_dict(), weights, str(run.path))
-        model.load_state_dict(weights)
-        if run.tables_file.exists():
-            run.facts()  # its version is that of the tables
-            _, learned = read_history(run.tables_file)[-1]
+    learned = None
+    if run is None:
+        model = model_for(recipe, data)
+    else:
+        model, _ = run.network(recipe, data)
+        learned = run.history()[-1] if run.tables_file.exists() else None
     sheet = sheet_of(recipe, data, parts, model, learned)
     return _write(sheet, Path(out) if out else run.path / "preview.png" if run else Path("preview.png"))
 
@@ -58,15 +47,15 @@ def sheet_of(
     data: DataSet,
     parts: Parts,
     model: nn.Module | None,
-    learned: Confidences | None,
+    learned: LabelTable | None,
     tile: int = 64,
 ) -> Image.Image:
     """The contact sheet of a recipe's augmentation on its training images, with the labels learned."""
     augment, table = augmentation_for(recipe.augment.name, **recipe.augment.options), None
     if learned is not None:
-        if shape_of(learned) != dict(zip(augment.grid.kinds, augment.grid.levels, strict=True)):
+        if learned.levels != dict(zip(augment.grid.kinds, augment.grid.levels, strict=True)):
             raise UserError("its labels are for other distances than its augmentation has now.")
-        table = torch.tensor([value for kind in augment.grid.kinds for value in learned[kind]])
+        table = torch.tensor([value for kind in augment.grid.kinds for value in learned.confidence[kind]])
     rows = torch.arange(min(SHOWN, len(parts.train)))
     return contact_sheet(
         augment,
@@ -86,11 +75,10 @@ def inspect_run(run: Run, out: str | None, console: Console) -> Path:
         raise FileNotFoundError(f"{run.path} is not a run: it has no recipe.yaml.")
     if not run.tables_file.exists():
         raise UserError(f"{run.path} has no table yet: its labels do not learn, or no epoch is done.")
-    run.facts()  # its version is that of the tables
-    history = read_history(run.tables_file)
+    history = run.history()
     epoch, last = history[-1]
     table = [value for row in last.values() for value in row]
-    levels = [len(row) for row in last.values()]
+    levels = list(history[-1].levels.values())
     console.print(heat_map(list(last), levels, table, f"Label confidence after epoch {epoch}, %"))
     console.print(summary(history, ASCII_BARS if console.options.ascii_only else BARS))
     return _write(history_chart(history), Path(out) if out else run.path / "inspect.png")

@@ -1,4 +1,4 @@
-"""The page: one HTML file that asks nothing of the network."""
+"""The page: one HTML file that loads nothing from elsewhere."""
 
 from __future__ import annotations
 
@@ -15,13 +15,16 @@ import yaml
 from auglabel import __version__
 from auglabel.lab.paper.charts import load_altair
 from auglabel.lab.paper.page import Block
-from auglabel.lab.report.charts import Figure, figures_of, seconds_of
-from auglabel.lab.report.conditions import METRICS, PERCENT, Condition, conditions_of, paper_value
-from auglabel.lab.report.subject import Method, Subject, by_data, methods_of
+from auglabel.lab.report.comparisons import METRICS, Comparison, Place, comparisons_of
+from auglabel.lab.report.figure import ReportFigure
+from auglabel.lab.report.figures import figures_of
+from auglabel.lab.report.methods import Method, TrainedRun, by_data, methods_of
+from auglabel.lab.report.paper_values import paper_value
 from auglabel.util.resources import resource_folder
 
 HERE = resource_folder("lab/report")
 WIDEST = 1400  # pixels of a picture
+ALWAYS = ("accuracy", "ece", "debiased_ece", "nll", "brier", "ece T", "nll T")  # columns, measured or not
 
 
 @dataclass(frozen=True)
@@ -35,69 +38,76 @@ class Picture:
 
 
 @dataclass(frozen=True)
-class Part:
-    """What there is to say of the runs on one data set."""
+class Section:
+    """The part of the page on one data set."""
 
     name: str
     checksum: str
     methods: Sequence[Method]
-    conditions: Sequence[Condition]
-    figures: Sequence[Figure]
+    comparisons: Sequence[Comparison]
+    figures: Sequence[ReportFigure]
     pictures: Sequence[Picture]
 
     @property
+    def rows(self) -> list[tuple[Comparison, Place, Method]]:
+        """What the table has a row for."""
+        return [
+            (comparison, place, method)
+            for comparison in self.comparisons
+            for place in comparison.plain()
+            for method in self.methods
+            if method.title in comparison.rows[place]
+        ]
+
+    @property
     def table(self) -> Block:
-        """What each method reached, mean and standard deviation over seeds; the paper's in parentheses."""
+        """What each method reached, mean ± standard deviation over seeds; the paper's in parentheses."""
+        there = [name for name in METRICS if any(self._values(*row, name) for row in self.rows)]
+        shown = [name for name in METRICS if name in there or name in ALWAYS]
         body = []
-        for condition in self.conditions:
-            for place in condition.plain():
-                for method in self.methods:
-                    if method.title in condition.rows[place]:
-                        cells = [self._cell(condition, place, method, metric) for metric in METRICS]
-                        seeds = str(len(condition.rows[place][method.title]))
-                        body.append([condition.named(place), method.title, seeds, *cells])
-        heads = [f"{name}, %" if metric in PERCENT else name for metric, name in METRICS.items()]
-        return Block("", ["images", "labels", "seeds", *heads], body)
+        for comparison, place, method in self.rows:
+            cells = [self._cell(comparison, place, method, metric) for metric in shown]
+            seeds = str(len(comparison.rows[place][method.title]))
+            body.append([comparison.named(place), method.title, seeds, *cells])
+        return Block("", ["images", "labels", "seeds", *(METRICS[metric].heading for metric in shown)], body)
 
     @staticmethod
-    def _cell(condition: Condition, place: Any, method: Method, metric: str) -> str:
-        cell = condition.cell(place, method.title, metric)
-        scale, digits = (100, 1) if metric in PERCENT else (1, 3)
-        shown = "-"
-        if cell is not None:
-            shown = f"{scale * cell.mean:.{digits}f}"
-            shown += f" ± {scale * cell.sd:.{digits}f}" if len(cell.values) > 1 else ""
-        paper = paper_value(method, condition, place, metric)
-        return shown if paper is None else f"{shown} ({100 * paper:.1f})"
+    def _values(comparison: Comparison, place: Place, method: Method, metric: str) -> list[float]:
+        return comparison.values(place, method.title, metric)
+
+    @classmethod
+    def _cell(cls, comparison: Comparison, place: Place, method: Method, metric: str) -> str:
+        values = cls._values(comparison, place, method, metric)
+        ours = METRICS[metric].mean_and_spread(values) if values else "-"
+        paper = paper_value(method, comparison, place, metric)
+        return ours if paper is None else f"{ours} ({paper:.1f})"
 
     @property
     def from_paper(self) -> bool:
         """Whether the table holds any of the paper's numbers."""
         return any(
-            paper_value(method, condition, place, metric) is not None
-            for condition in self.conditions
-            for place in condition.plain()
-            for method in self.methods
+            paper_value(method, comparison, place, metric) is not None
+            for comparison, place, method in self.rows
             for metric in METRICS
         )
 
     @property
     def costs(self) -> Block:
-        """Per method: its time, its speed and the share of calibration."""
+        """For each method its time, its speed and the share of calibration."""
         body = []
         for method in self.methods:
-            each = [seconds_of(subject.facts, subject.epochs) for subject in method.subjects]
+            each = [run.seconds for run in method.runs]
             if not all(sum(parts.values()) > 0 for parts in each):
                 continue
             seconds = statistics.fmean(sum(parts.values()) for parts in each)
             share = statistics.fmean(parts.get("calibrating", 0.0) / sum(parts.values()) for parts in each)
-            speeds = [epoch["images_per_second"] for s in method.subjects for epoch in s.epochs]
+            speeds = [epoch.images_per_second or 0.0 for run in method.runs for epoch in run.epochs]
             facts = method.first.facts
             body.append(
                 [
                     method.title,
-                    f"{facts['parameters']:,}",
-                    f"{facts['data']['images']['train']:,}",
+                    f"{facts.parameters:,}",
+                    f"{facts.data.images['train']:,}",
                     str(len(method.first.epochs)),
                     f"{seconds:,.0f}",
                     f"{statistics.median(speeds):,.0f}",
@@ -108,29 +118,20 @@ class Part:
         return Block("", ["labels", *heads], body)
 
 
-def parts_of(subjects: Sequence[Subject], pictures: Sequence[tuple[str, Picture]] = ()) -> list[Part]:
-    """One part for each data set; `pictures` come with the name of the run that they are of."""
+def parts_of(runs: Sequence[TrainedRun], pictures: Sequence[tuple[str, Picture]] = ()) -> list[Section]:
+    """One part for each data set; `pictures` come with the name of their run."""
     parts = []
-    for group in by_data(subjects):
-        methods = methods_of(group)
-        conditions = conditions_of(methods)
-        names = {subject.name for subject in group}
-        facts = group[0].facts["data"]
-        parts.append(
-            Part(
-                facts["name"],
-                facts["checksum"],
-                methods,
-                conditions,
-                figures_of(methods, conditions),
-                [picture for name, picture in pictures if name in names],
-            )
-        )
+    for group in by_data(runs):
+        methods, names, data = methods_of(group), {run.name for run in group}, group[0].facts.data
+        comparisons = comparisons_of(methods)
+        shown = [picture for name, picture in pictures if name in names]
+        figures = figures_of(methods, comparisons)
+        parts.append(Section(data.name, data.checksum, methods, comparisons, figures, shown))
     return parts
 
 
-def render(title: str, parts: Sequence[Part], notes: Sequence[str]) -> str:
-    """The page as one text."""
+def render(title: str, parts: Sequence[Section], notes: Sequence[str]) -> str:
+    """The page as HTML."""
     load_altair()
     import jinja2
     import vl_convert
@@ -150,7 +151,7 @@ def render(title: str, parts: Sequence[Part], notes: Sequence[str]) -> str:
     )
 
 
-def _as_data(figure: Figure) -> dict[str, Any]:
+def _as_data(figure: ReportFigure) -> dict[str, Any]:
     return {
         "name": figure.name,
         "columns": figure.columns,
@@ -166,13 +167,13 @@ def _as_script(value: object) -> str:
     return json.dumps(value, allow_nan=False).replace("<", "\\u003c")
 
 
-def _recipe_text(subject: Subject) -> str:
-    plain = dict(subject.recipe)
+def _recipe_text(run: TrainedRun) -> str:
+    plain = dict(run.recipe)
     return str(yaml.safe_dump(plain, sort_keys=False, default_flow_style=None, width=80, allow_unicode=True))
 
 
 def picture_of(title: str, sheet: Any) -> Picture:
-    """A PIL image, no wider than a page needs it."""
+    """A PIL image for the page, reduced to a width of at most 1,400 pixels."""
     if sheet.width > WIDEST:
         sheet = sheet.resize((WIDEST, round(sheet.height * WIDEST / sheet.width)))
     file = io.BytesIO()

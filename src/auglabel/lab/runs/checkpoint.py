@@ -33,7 +33,7 @@ class _Broken(Exception):
 
 
 def save_checkpoint(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
-    """Write both, whole or not at all."""
+    """Write tensors and facts as one file, completely or not at all."""
     plain, words = _plain(tensors), json.dumps(facts, sort_keys=True)
     _write(path, plain, {"format": FORMAT, "facts": words, "checksum": _checksum(plain, words)})
 
@@ -53,9 +53,9 @@ def _write(path: Path, plain: dict[str, Tensor], about: dict[str, str]) -> None:
 
 
 def load_checkpoint(path: Path) -> Checkpoint:
-    """What `save_checkpoint` wrote, once its checksum is right.
+    """Read what `save_checkpoint` wrote, and verify its checksum.
 
-    A ValueError says that it is damaged, an OSError that the disk does not hand it over.
+    A UserError says that it is damaged, an OSError that it cannot be read.
     """
     if not path.exists():
         raise FileNotFoundError(f"there is no checkpoint {path}.")
@@ -124,7 +124,7 @@ def load_weights(path: Path) -> dict[str, Tensor]:
 
 
 def require_fitting(ours: Mapping[str, Tensor], tensors: Mapping[str, Tensor], where: str) -> None:
-    """Tensors with the names and shapes of ours."""
+    """Raise unless `tensors` have the names and shapes of `ours`, a network's own."""
     missing, extra = sorted(ours.keys() - tensors.keys()), sorted(tensors.keys() - ours.keys())
     shapes = sorted(n for n in ours.keys() & tensors.keys() if ours[n].shape != tensors[n].shape)
     if missing or extra or shapes:
@@ -132,6 +132,11 @@ def require_fitting(ours: Mapping[str, Tensor], tensors: Mapping[str, Tensor], w
             f"the weights in {where} are of another network: {len(missing)} missing{_first(missing)}, "
             f"{len(extra)} unknown{_first(extra)}, {len(shapes)} of another shape{_first(shapes)}."
         )
+
+
+def part_of(tensors: Mapping[str, Tensor], part: str) -> dict[str, Tensor]:
+    """The tensors of one part of a checkpoint, such as the model, under their own names."""
+    return {n.removeprefix(f"{part}."): t for n, t in tensors.items() if n.startswith(f"{part}.")}
 
 
 def _first(names: list[str]) -> str:

@@ -2,56 +2,52 @@
 
 from __future__ import annotations
 
-import math
 import os
-import platform
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from auglabel import __version__
 from auglabel.data.source import DataSet
 from auglabel.data.split import Parts
 from auglabel.errors import UserError
+from auglabel.lab.recipe.build import model_for
 from auglabel.lab.recipe.options import RecipeError
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.recipe.recipe import Recipe
 from auglabel.lab.recipe.yamlfile import sealed_text
-from auglabel.lab.runs.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from auglabel.lab.runs.checkpoint import (
+    Checkpoint,
+    load_checkpoint,
+    part_of,
+    require_fitting,
+    save_checkpoint,
+)
 from auglabel.lab.runs.files import append_line, locked, read_lines
-from auglabel.pooling import RULE
+from auglabel.lab.runs.label_tables import Confidences, LabelTable, read_history
+from auglabel.lab.runs.records import Epoch, Resumed, RunFacts, SplitRows, read_epochs, versions
 from auglabel.util.atomic_write import write_atomically, write_text
 from auglabel.util.checks import shown
-from auglabel.util.checksummed_json import checksummed_line, mismatch, read_checksummed, write_checksummed
-
-RUN_FORMAT = "auglabel run, version 1"
-FACTS = {  # what going on needs of run.json
-    **{"data?": {"checksum": str}, "versions?": {...: str}},
-    **{"resumed?": [{"epoch": int, "versions": {...: str}}]},
-}
-PARTS = ("train", "validation", "test")
-EPOCH = {  # what is read of one; a loss that is no number is of a step that half precision skipped
-    **{"epoch": int, "loss": math.inf, "validation?": {...: (math.inf, None)}},
-    **{"seconds?": {...: float}, "images_per_second?": float},
-}
-TIMES = ("seconds", "images_per_second", "calibration_share")  # what differs between two equal runs
+from auglabel.util.checksummed_json import checksummed_line, mismatch
 
 
-def versions() -> dict[str, str]:
-    """Of what the results depend on."""
-    return {
-        "auglabel": __version__,
-        "torch": torch.__version__,
-        "numpy": np.__version__,
-        "python": platform.python_version(),
-        "pooled_rule": RULE,
-    }
+class Weights(NamedTuple):
+    """The weights of a run's network."""
+
+    tensors: dict[str, Tensor]
+    checkpoint: str  # last or best
+    epoch: int
+    averaged: bool
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """Which weights these are, as results say it."""
+        return {"checkpoint": self.checkpoint, "epoch": self.epoch, "averaged": self.averaged}
 
 
 class Run:
@@ -73,7 +69,7 @@ class Run:
         return self.recipe_file.is_file()
 
     def require_free(self, recipe: Recipe, resume: bool) -> None:
-        """A directory where `recipe` can begin, or, to resume, one that holds that very recipe."""
+        """Raise unless `recipe` can begin in this directory, or, to resume, was begun here."""
         if self.exists():
             if not resume:
                 raise UserError(
@@ -89,19 +85,19 @@ class Run:
             raise UserError(f"{self.path} is not an empty directory, nor a run: --out names another place.")
 
     def begin(self, recipe: Recipe) -> None:
-        """Make the directory, unless it is there."""
+        """Make the directory and write the recipe, unless they are there."""
         self.checkpoints.mkdir(parents=True, exist_ok=True)
         if not self.exists():
             write_text(self.recipe_file, sealed_text(recipe.as_yaml()))
 
     def _foreign(self) -> Iterator[Path]:
-        """What a run that was stopped while it began would not leave behind."""
+        """Files that a run which was stopped at its start would not leave behind."""
         ours = {"checkpoints", ".lock"}
         return (p for p in self.path.iterdir() if p.name not in ours and not p.name.endswith(".partial"))
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other processes from training here; the system lets go when this one ends, however."""
+        """Keep other processes from training here until this one ends."""
         self.path.mkdir(parents=True, exist_ok=True)
         with locked(self.path, f"another process is training in {self.path}."):
             yield
@@ -113,75 +109,72 @@ class Run:
         return read_recipe(str(self.recipe_file), typed=typed)
 
     def require_data(self, data: DataSet, parts: Parts) -> None:
-        """The images that the run was begun with, cut as they were then."""
-        known = self.facts().get("data", {}).get("checksum")
-        if known is not None and known != data.checksum:
+        """Raise unless these are the images that the run was begun with, in the same split."""
+        facts = self.facts()
+        if facts is not None and facts.data.checksum != data.checksum:
             raise UserError(
-                f"{self.path} was begun with other images: their checksum was {known[:12]}..., but that of "
-                f"{data.name} is now {data.checksum[:12]}...."
+                f"{self.path} was begun with other images: their checksum was {facts.data.checksum[:12]}..., "
+                f"but that of {data.name} is now {data.checksum[:12]}...."
             )
-        rows = self.split_rows() if self.split_file.exists() else None
-        if rows is not None and not all(torch.equal(rows[name], getattr(parts, name).rows) for name in PARTS):
+        pairs = zip(self.split(), SplitRows.of(parts), strict=True) if self.split_file.exists() else ()
+        if not all(torch.equal(before, now) for before, now in pairs):
             raise UserError(f"{self.path} was begun with another split than its recipe makes now.")
 
-    def facts(self) -> dict[str, Any]:
-        """What `record_facts` wrote; empty before that."""
-        if not self.facts_file.is_file():
-            return {}
-        return read_checksummed(self.facts_file, RUN_FORMAT, what="what a run was begun with", shape=FACTS)
+    def facts(self) -> RunFacts | None:
+        """What the run was begun with; None before that was recorded."""
+        return RunFacts.read(self.facts_file) if self.facts_file.is_file() else None
 
-    def record_facts(self, facts: Mapping[str, Any]) -> None:
-        write_checksummed(self.facts_file, {"format": RUN_FORMAT, "versions": versions(), **facts})
+    def record_facts(self, facts: RunFacts) -> None:
+        facts.write(self.facts_file)
 
     def record_versions(self, epoch: int) -> str:
-        """Record other versions than before to go on with after `epoch`; a line that says so, or ""."""
+        """Record that the run goes on after `epoch` with other versions; a line that says so, or ""."""
         facts, now = self.facts(), versions()
-        resumed = facts.get("resumed", [])
-        before = resumed[-1]["versions"] if resumed else facts.get("versions", {})
+        if facts is None:
+            return ""
+        resumed = facts.resumed or []
+        before = resumed[-1].versions if resumed else facts.versions
         changed = [name for name in now if before.get(name, now[name]) != now[name]]
         if not changed:
             return ""
-        more = {"resumed": [*resumed, {"epoch": epoch, "versions": now}]}
-        write_checksummed(self.facts_file, {**facts, **more})
+        self.record_facts(replace(facts, resumed=[*resumed, Resumed(epoch, now)]))
         told = ", ".join(f"{name} {shown(before[name])}, now {now[name]}" for name in changed)
         return f"note: after epoch {epoch} this run goes on with other versions than before: {told}"
 
-    def record_split(self, rows: Mapping[str, Tensor]) -> None:
-        save_checkpoint(self.split_file, dict(rows), {})
+    def record_split(self, rows: SplitRows) -> None:
+        rows.write(self.split_file)
 
-    def split_rows(self) -> dict[str, Tensor]:
-        found = load_checkpoint(self.split_file).tensors
-        if found.keys() != set(PARTS):
-            raise UserError(f"{self.split_file} is not a run's split: it must hold {', '.join(PARTS)}.")
-        return found
+    def split(self) -> SplitRows:
+        return SplitRows.read(self.split_file)
 
-    def metrics(self) -> list[dict[str, Any]]:
-        return self._lines(self.metrics_file, EPOCH)
+    def epochs(self) -> list[Epoch]:
+        """What was measured after each epoch so far."""
+        self.facts()  # checks the version, which is that of the lines too
+        return read_epochs(self.metrics_file)
 
-    def _lines(self, path: Path, shape: Mapping[str, Any]) -> list[dict[str, Any]]:
-        self.facts()  # its version is that of the lines
-        lines = read_lines(path)
-        for number, line in enumerate(lines, start=1):
-            if wrong := mismatch(line, shape):
-                raise UserError(f"{path}, line {number} is damaged or of another version: {wrong}.")
-        return lines
+    def history(self) -> list[LabelTable]:
+        """The learned labels after each epoch so far."""
+        self.facts()
+        return read_history(self.tables_file)
 
-    def record_epoch(self, record: Mapping[str, Any], table: Mapping[str, list[float]] | None) -> None:
+    def record_epoch(self, record: Epoch, table: Confidences | None) -> None:
         if table is not None:
-            append_line(self.tables_file, {"epoch": record["epoch"], "confidence": table})
-        append_line(self.metrics_file, record)
+            append_line(self.tables_file, {"epoch": record.epoch, "confidence": table})
+        append_line(self.metrics_file, record.as_json())
 
     def forget_after(self, epoch: int) -> None:
-        """Drop what was recorded after `epoch`: it will be computed again."""
+        """Drop the lines recorded after `epoch`, which will be computed again."""
+        self.facts()
         for path in (self.metrics_file, self.tables_file):
             if path.exists():
-                kept = [line for line in self._lines(path, {"epoch": int}) if line["epoch"] <= epoch]
+                lines = read_lines(path, {"epoch": int}).values()
+                kept = [line for line in lines if line["epoch"] <= epoch]
                 write_text(path, "".join(checksummed_line(line) + "\n" for line in kept))
 
     def save(self, step: int, checkpoint: Checkpoint, *, keep: int, best: bool) -> None:
-        """A checkpoint of `step`, the last `keep` of which stay, and the best one.
+        """Save a checkpoint of `step`, and keep the last `keep` of them and the best one.
 
-        The best is in place first: a run killed in between computes the same one again.
+        The best is written first: a run killed in between computes the same one again.
         """
         path = self.checkpoints / f"step-{step:08d}.safetensors"
         save_checkpoint(self.best_file if best else path, *checkpoint)
@@ -204,7 +197,7 @@ class Run:
         return sorted(self.checkpoints.glob("step-*.safetensors"))
 
     def last(self, told: Callable[[str], object] = lambda line: None) -> Checkpoint | None:
-        """The newest checkpoint that is whole; `told` hears of those that are not."""
+        """The newest checkpoint that can be read; `told` gets a line for each that cannot."""
         steps = self.steps()
         for number, path in enumerate(reversed(steps), start=1):
             try:
@@ -214,3 +207,22 @@ class Run:
                     raise UserError(f"{self.path} has no checkpoint that can be read: {error}") from None
                 told(f"{error} The one before it is used.")
         return None
+
+    def weights(self, checkpoint: str = "last") -> Weights:
+        """The weights in the last or the best checkpoint: averaged ones, if the run has them."""
+        found = load_checkpoint(self.best_file) if checkpoint == "best" else self.last()
+        if found is None:
+            raise UserError(f"{self.path} has no checkpoint yet: auglabel train --resume --out {self.path}.")
+        if wrong := mismatch(found.facts, {"epoch": int}):
+            raise UserError(f"{self.path} has a checkpoint of another version: {wrong}.")
+        average = part_of(found.tensors, "average.module")
+        tensors = average or part_of(found.tensors, "model")
+        return Weights(tensors, checkpoint, found.facts["epoch"], bool(average))
+
+    def network(self, recipe: Recipe, data: DataSet, checkpoint: str = "last") -> tuple[nn.Module, Weights]:
+        """The network that the run trained, and which weights it has; `recipe` is the run's own."""
+        weights = self.weights(checkpoint)
+        model = model_for(recipe, data)
+        require_fitting(model.state_dict(), weights.tensors, str(self.path))
+        model.load_state_dict(weights.tensors)
+        return model, weights

@@ -11,16 +11,17 @@ import yaml
 from torch import Tensor
 
 from auglabel.augment.base import Augmentation
-from auglabel.lab.report.subject import evaluations_of
+from auglabel.lab.evaluate.metric_list import METRICS
+from auglabel.lab.runs.evaluations import MeasuredRun, evaluations_of
 from auglabel.lab.runs.run import Run
 from auglabel.lab.share.inputs import Input
 from auglabel.models.by_name import MODELS
 from auglabel.util.checks import shown
 
-TOLD = {"accuracy": "accuracy", "ece": "ECE", "nll": "NLL", "brier": "Brier score"}
+TOLD = ("accuracy", "ece", "nll", "brier", "aurc")
 
 
-class Metric(NamedTuple):
+class MetricOfImages(NamedTuple):
     """A number, and the images it is of."""
 
     images: str
@@ -28,37 +29,37 @@ class Metric(NamedTuple):
     value: float
 
 
-def measured(run: Run) -> list[Metric]:
+def measured(run: Run) -> list[MetricOfImages]:
     """The last epoch's on the validation images, and what `auglabel eval` found on most clean test images."""
     found = []
-    for record in run.metrics()[-1:]:
-        seen = record.get("validation", {})
-        found += _metrics(f"{seen.get('count')} validation images", seen)
-    rows = [row for evaluation in _evaluations(run) for row in evaluation["rows"] if row["on"] == "clean"]
-    for row in sorted(rows, key=lambda row: -row["count"])[:1]:
-        values = {name: figure["value"] for name, figure in row["figures"].items()}
-        found += _metrics(f"{row['count']} test images", values)
+    for epoch in run.epochs()[-1:]:
+        found += _metrics(f"{epoch.validation.get('count')} validation images", epoch.validation)
+    rows = [row for evaluation in _evaluations(run) for row in evaluation.rows if row.on == "clean"]
+    for row in sorted(rows, key=lambda row: -row.count)[:1]:
+        found += _metrics(f"{row.count} test images", row.values)
     return found
 
 
 def temperature_of(run: Run) -> float | None:
     """What `auglabel eval` fitted on the validation images as they are, if it was run."""
     for evaluation in _evaluations(run):
-        if (found := evaluation["temperatures"].get("T")) is not None:
-            return float(found)
+        if (found := evaluation.temperatures.get("T")) is not None:
+            return found
     return None
 
 
-def _evaluations(run: Run) -> list[dict[str, Any]]:
+def _evaluations(run: Run) -> list[MeasuredRun]:
     """Those of the run's last weights, which are the ones that are shared."""
-    last = run.metrics()[-1]["epoch"] if run.metrics() else 0
-    found, _ = evaluations_of(run, last, run.facts()["data"]["checksum"])
-    return [each for each in found.values() if each["checkpoint"] == "last"]
+    facts, epochs = run.facts(), run.epochs()
+    if facts is None or not epochs:
+        return []
+    found, _ = evaluations_of(run, epochs[-1].epoch, facts.data.checksum)
+    return [each for each in found.values() if each.checkpoint == "last"]
 
 
-def _metrics(images: str, values: Mapping[str, float | None]) -> list[Metric]:
+def _metrics(images: str, values: Mapping[str, float | None]) -> list[MetricOfImages]:
     named = [(name, values.get(name)) for name in TOLD]
-    return [Metric(images, name, value) for name, value in named if value is not None]
+    return [MetricOfImages(images, name, value) for name, value in named if value is not None]
 
 
 def card(
@@ -66,7 +67,7 @@ def card(
     config: Mapping[str, Any],
     augment: Augmentation,
     table: Tensor | None,
-    metrics: Sequence[Metric],
+    metrics: Sequence[MetricOfImages],
 ) -> str:
     """The model card: YAML in front for machines, then for people."""
     front = {
@@ -91,8 +92,10 @@ def _code(name: str) -> str:
     return f"`{shown(name).replace('`', ' ')}`"
 
 
-def _results(config: Mapping[str, Any], metrics: Sequence[Metric]) -> dict[str, Any]:
-    found = [{"type": m.name, "name": f"{TOLD[m.name]}, {m.images}", "value": m.value} for m in metrics]
+def _results(config: Mapping[str, Any], metrics: Sequence[MetricOfImages]) -> dict[str, Any]:
+    found = [
+        {"type": m.name, "name": f"{METRICS[m.name].title}, {m.images}", "value": m.value} for m in metrics
+    ]
     dataset = {"name": config["data"]["name"], "type": config["data"]["name"]}
     return {"task": {"type": "image-classification"}, "dataset": dataset, "metrics": found}
 
@@ -123,10 +126,10 @@ def _takes(config: Mapping[str, Any]) -> str:
     )
 
 
-def _figures(metrics: Sequence[Metric]) -> str:
+def _figures(metrics: Sequence[MetricOfImages]) -> str:
     if not metrics:
         return ""
-    rows = [f"| {m.images} | {TOLD[m.name]} | {m.value:.4f} |" for m in metrics]
+    rows = [f"| {m.images} | {METRICS[m.name].title} | {m.value:.4f} |" for m in metrics]
     head = ["## Metrics", "", "| images | metric | value |", "| --- | --- | --- |", *rows, ""]
     return "\n".join(
         [*head, "Learned labels come from the validation images; the test images were only measured."]

@@ -15,6 +15,7 @@ from typing_extensions import Self
 from auglabel.data.folder import framed
 from auglabel.data.picture import Frame, decoding, opened, pillow, upright
 from auglabel.errors import UserError, UserTypeError
+from auglabel.lab.runs.records import DataFacts
 from auglabel.util.checks import kind_of, require_whole
 
 if TYPE_CHECKING:
@@ -99,12 +100,12 @@ def _picture(given: str | os.PathLike[str] | Image | Tensor) -> Image:
     raise UserTypeError(f"prepare takes a file, a picture, or bytes (C, H, W), got {kind_of(given)}.")
 
 
-def input_of(recipe: Mapping[str, Any], facts: Mapping[str, Any]) -> Input | None:
+def input_of(recipe: Mapping[str, Any], data: DataFacts) -> Input | None:
     """What a run recorded; None for an older run whose recipe does not say the size either."""
-    options, data = recipe["data"], facts["data"]
+    options = recipe["data"]
     size, resize, crop = (options.get(name) for name in ("size", "resize", "train_crop"))
     frame = framed(size, resize, None, crop or "none")
-    if "shape" not in data and size is None:
+    if data.shape is None and size is None:
         return None
-    channels, height, width = data.get("shape") or (len(data["mean"]), size, size)
+    channels, height, width = data.shape or (len(data.mean or ()), size, size)
     return Input(channels, height, width, frame.resize)

@@ -23,6 +23,7 @@ from auglabel.errors import UserError
 from auglabel.lab.recipe.catalogue import AUGMENTATIONS, augmentation_for
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.runs.checkpoint import load_weights, require_fitting
+from auglabel.lab.runs.records import RunFacts
 from auglabel.lab.runs.run import Run
 from auglabel.lab.share.card import card, measured, temperature_of
 from auglabel.lab.share.inputs import Input, input_of
@@ -83,7 +84,7 @@ def share_run(run: Run, folder: Path, words: Sequence[str] = ()) -> Path:
     recipe, facts = read_recipe(str(run.recipe_file), words), run.facts()
     if differences := run.recipe(*recipe.own_parts.values()).differences(recipe):
         raise UserError(f"a run is shared as it was trained, but {'; '.join(differences)} was asked for.")
-    if not run.model_file.is_file() or "data" not in facts:
+    if not run.model_file.is_file() or facts is None:
         raise UserError(f"{run.path} is not finished: auglabel train --resume --out {run.path}.")
     if folder.exists():
         raise UserError(f"{folder} is there already: name another place.")
@@ -105,14 +106,12 @@ def share_run(run: Run, folder: Path, words: Sequence[str] = ()) -> Path:
     return folder
 
 
-def config_of(
-    recipe: Mapping[str, Any], facts: Mapping[str, Any], temperature: float | None = None
-) -> dict[str, Any]:
+def config_of(recipe: Mapping[str, Any], facts: RunFacts, temperature: float | None = None) -> dict[str, Any]:
     """The network, what it takes, and what it was trained with; no paths."""
-    data, classes = facts["data"], facts["data"]["classes"]
+    data, classes = facts.data, facts.data.classes or []
     model, augment, labels = (dict(recipe[part]) for part in ("model", "augment", "labels"))
     labels = {key: value for key, value in labels.items() if key not in ("path", "start_table")}
-    taken = input_of(recipe, facts)
+    taken = input_of(recipe, data)
     return {
         "format": FORMAT,
         "model_type": "auglabel",
@@ -120,13 +119,13 @@ def config_of(
         "id2label": {str(number): name for number, name in enumerate(classes)},
         "label2id": {name: number for number, name in enumerate(classes)},
         "model": model,
-        "mean": data["mean"],
-        "std": data["std"],
+        "mean": data.mean,
+        "std": data.std,
         "input": None if taken is None else taken.as_json(),
         "temperature": temperature,
         "augment": augment,
         "labels": labels,
-        "data": {"name": data["name"], "checksum": data["checksum"], "images": data["images"]},
+        "data": {"name": data.name, "checksum": data.checksum, "images": data.images},
         "epochs": recipe["epochs"],
         "seed": recipe["seed"],
         "auglabel_version": __version__,

@@ -26,6 +26,7 @@ from auglabel.lab.recipe.catalogue import augmentation_for
 from auglabel.lab.recipe.options import MENUS, defaults_of
 from auglabel.lab.recipe.recipe import ELSEWHERE, Choice, Recipe, flat
 from auglabel.lab.recipe.seeding import generator_for
+from auglabel.lab.runs.records import seconds_by_part
 from auglabel.lab.runs.run import Run
 from auglabel.lab.sweep.measurement import Measurement, digest_words
 from auglabel.lab.sweep.result import (
@@ -186,29 +187,29 @@ def _short(values: torch.Tensor) -> list[float]:
 def _result(job: Job, run: Run) -> dict[str, Any]:
     """What a job and its run say before anything is measured."""
     facts = run.facts()
+    assert facts is not None  # training has recorded them
     learns = job.recipe.labels.name.startswith("autolabel")
     labels = read_checksummed(run.table_file, TABLE, what="a label table")["confidence"] if learns else None
-    images = facts["data"]["images"]
+    data, images = facts.data, facts.data.images
     return {
         "format": FORMAT,
         "name": job.name,
         "digest": job.digest,
         "recipe": job.plain,
         "measured": [each.as_dict() for each in job.measured],
-        "versions": facts["versions"],
-        "seed": facts["seed"],
-        "parameters": facts["parameters"],
-        "data": {key: facts["data"][key] for key in ("name", "checksum", "images")},
+        "versions": facts.versions,
+        "seed": facts.seed,
+        "parameters": facts.parameters,
+        "data": {"name": data.name, "checksum": data.checksum, "images": images},
         "labelled_images": images["train"] + images["validation"],
-        "validation": run.metrics()[-1].get("validation"),
+        "validation": run.epochs()[-1].validation or None,
         "labels": labels,
         "label_spread": label_spread(labels),
     }
 
 
 def _training_seconds(run: Run) -> float:
-    """Of training, calibration and validation, over all epochs."""
-    images, seconds = run.facts()["data"]["images"]["train"], 0.0
-    for epoch in run.metrics():
-        seconds += images / epoch["images_per_second"] + sum(epoch["seconds"].values())
-    return seconds
+    """Seconds of training, calibration and validation, over all epochs."""
+    facts = run.facts()
+    assert facts is not None
+    return sum(seconds_by_part(facts, run.epochs()).values())

@@ -15,6 +15,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from auglabel.lab.evaluate.metric_list import metric_named
 from auglabel.lab.sweep.grid import Point
 from auglabel.lab.sweep.job import Job, Results
 from auglabel.util.atomic_write import write_text
@@ -23,11 +24,10 @@ from auglabel.util.checksummed_json import write_checksummed
 FORMAT = "auglabel sweep, version 1"
 CHOOSES = "validation_nll"
 PREFIX = {"clean": "", "corrupted": "c"}  # of test figures: accuracy, ece; caccuracy, cece
-TITLES = {"accuracy": "accuracy", "ece": "ECE", "nll": "NLL", "caccuracy": "cAccuracy", "cece": "cECE"}
 
 
 class Reading(NamedTuple):
-    """Over seeds; the spread is the standard deviation, and one run has none."""
+    """Mean and standard deviation over seeds; one run has no spread."""
 
     mean: float
     spread: float | None
@@ -100,7 +100,7 @@ class Summary:
             where, _, metric = name.rpartition("_")
             where = where or "test"
             head = f" {where}\n" if where != before else "\n"
-            table.add_column(f"{head} {TITLES.get(metric, metric)}", justify="right", no_wrap=True)
+            table.add_column(f"{head} {metric_named(metric).title}", justify="right", no_wrap=True)
             before = where
         for line in self.lines:
             lacking = "" if len(line.there) == len(line.jobs) else f" ({len(line.there)}/{len(line.jobs)})"
@@ -177,6 +177,6 @@ def _value(text: str) -> Any:
 def _shown(name: str, reading: Reading | None) -> str:
     if reading is None:
         return "-"
-    scale, digits = (1, 3) if name.endswith("nll") else (100, 1)
-    mean = f"{scale * reading.mean:.{digits}f}"
-    return mean if reading.spread is None else f"{mean}\n±{scale * reading.spread:.{digits}f}"
+    metric = metric_named(name.rpartition("_")[2])
+    mean = metric.shown(reading.mean)
+    return mean if reading.spread is None else f"{mean}\n±{metric.shown(reading.spread)}"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from rich.console import Console
 from typing_extensions import Self
 
 from auglabel.lab.machine.bar import bar_of
+from auglabel.lab.runs.records import Epoch
 from auglabel.lab.runs.run import Run
 from auglabel.lab.train.trainer import Trainer
 
@@ -70,17 +70,17 @@ class Progress:
         """Training images a second, of this epoch, without calibration and the rest."""
         return self.images / max(self.trainer.state.training - self.since, 1e-9)
 
-    def epoch(self, record: dict[str, Any]) -> None:
+    def epoch(self, record: Epoch) -> None:
         """One line, and start counting anew."""
-        words = [f"epoch {record['epoch']}/{self.trainer.recipe.training.epochs}"]
-        words.append(f"loss {record['loss']:.3f}")
-        if seen := record.get("validation"):
+        words = [f"epoch {record.epoch}/{self.trainer.recipe.training.epochs}"]
+        words.append(f"loss {record.loss:.3f}")
+        if seen := record.validation:
             words.append(f"accuracy {seen['accuracy']:.1%}, ECE {seen['ece']:.1%}")
-        if sure := record.get("confidence"):
+        if sure := record.confidence:
             words.append(f"labels {sure['mean']:.1%} ({sure['lowest']:.1%} to {sure['highest']:.1%})")
-        words.append(f"{record['images_per_second']:,.0f} images/s")
+        words.append(f"{record.images_per_second:,.0f} images/s")
         if self.trainer.learned.policy.adaptive:
-            words.append(f"calibration {record['calibration_share']:.0%} of the time")
+            words.append(f"calibration {record.calibration_share:.0%} of the time")
         self.say("  ".join(words))
         self.images, self.since = 0, self.trainer.state.training
 
@@ -95,8 +95,8 @@ class Progress:
         share = state.calibration_share
         spent = f" {share:.0%} of the time went to calibration." if share else ""
         if not self.console.quiet:
-            for record in self.run.metrics()[-1:]:
-                if sentence := gap_sentence(record.get("validation", {})):
+            for record in self.run.epochs()[-1:]:
+                if sentence := gap_sentence(record.validation):
                     self.say(sentence)
         self.say(f"done in {seconds:,.0f} s.{spent} Measure it: auglabel eval {self.run.path}")
 

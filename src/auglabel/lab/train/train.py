@@ -8,7 +8,7 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 from typing import Any, Literal
@@ -22,7 +22,8 @@ from auglabel.lab.machine.memory import keep_memory
 from auglabel.lab.recipe.build import data_for
 from auglabel.lab.recipe.recipe import Recipe, flat
 from auglabel.lab.runs.checkpoint import save_weights
-from auglabel.lab.runs.run import PARTS, Run
+from auglabel.lab.runs.records import DataFacts, RunFacts, SplitRows, versions
+from auglabel.lab.runs.run import Run
 from auglabel.lab.train.launch import stop_signals
 from auglabel.lab.train.progress import Progress
 from auglabel.lab.train.saving import checkpoint_of, restore
@@ -158,14 +159,15 @@ def _train(
             return
         before = trainer.state.best
         record = trainer.end_epoch()
-        record["images_per_second"] = progress.speed()
-        record["calibration_share"] = trainer.state.calibration_share
-        nll = record.get("validation", {}).get("nll", math.inf)
+        share = trainer.state.calibration_share
+        record = replace(record, images_per_second=progress.speed(), calibration_share=share)
+        nll = record.validation.get("nll", math.inf)
+        assert nll is not None  # as it may be in a file
         trainer.state.best = min(before, nll)
         if first:
             run.record_epoch(record, labels_of(trainer))
             for watcher in watchers:
-                watcher.log(flat(record, "/"), step=record["epoch"])
+                watcher.log(flat(record.as_json(), "/"), step=record.epoch)
         saver.save(best=nll < before)
         progress.epoch(record)
     if first:
@@ -185,30 +187,22 @@ def _record(run: Run, recipe: Recipe, data: DataSet, parts: Parts, trainer: Trai
     if run.facts_file.exists():
         run.require_data(data, parts)
         return
-    run.record_split({name: getattr(parts, name).rows for name in PARTS})
+    run.record_split(SplitRows.of(parts))
     run.record_facts(facts_of(recipe, data, parts, trainer))
 
 
-def facts_of(recipe: Recipe, data: DataSet, parts: Parts, trainer: Trainer) -> dict[str, Any]:
-    """What a run works with."""
-    return {
-        "seed": recipe.training.seed,
-        "data": {
-            "name": data.name,
-            "checksum": data.checksum,
-            "classes": list(data.classes),
-            "notes": list(data.notes),
-            "mean": list(data.mean),
-            "std": list(data.std),
-            "shape": list(data.train.shape),
-            "images": {name: len(getattr(parts, name)) for name in PARTS},
-        },
-        "parameters": sum(p.numel() for p in trainer.plain.parameters()),
-        "measured": "averaged weights" if trainer.average is not None else "weights",
-        "processes": trainer.world,
-        "device": str(trainer.device),
-        "threads": torch.get_num_threads(),
-    }
+def facts_of(recipe: Recipe, data: DataSet, parts: Parts, trainer: Trainer) -> RunFacts:
+    """What a run is begun with."""
+    return RunFacts(
+        versions(),
+        recipe.training.seed,
+        DataFacts.of(data, parts),
+        parameters=sum(p.numel() for p in trainer.plain.parameters()),
+        measured="averaged weights" if trainer.average is not None else "weights",
+        processes=trainer.world,
+        device=str(trainer.device),
+        threads=torch.get_num_threads(),
+    )
 
 
 def labels_of(trainer: Trainer) -> dict[str, list[float]] | None:

@@ -6,12 +6,10 @@ its last checkpoint, with any number of worker processes.
 
 from __future__ import annotations
 
-import math
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import torch
 import torch.distributed as dist
@@ -28,6 +26,7 @@ from auglabel.lab.recipe.catalogue import augmentation_for, labels_for, loss_fun
 from auglabel.lab.recipe.recipe import Recipe
 from auglabel.lab.recipe.schedules import SCHEDULES
 from auglabel.lab.recipe.seeding import generator_for, seed_for
+from auglabel.lab.runs.records import Epoch, TrainingState
 from auglabel.lab.train import feed
 from auglabel.lab.train.accelerator import accelerator_for
 from auglabel.labels import TablePolicy
@@ -40,24 +39,6 @@ LOWER = "Try a lower --optimizer.learning_rate or --optimizer.clip 1."
 
 class Diverged(UserError):
     """The loss is no longer a number."""
-
-
-@dataclass
-class State:
-    """Progress of a run: what a checkpoint stores besides tensors."""
-
-    epoch: int = 0  # finished
-    batch: int = 0  # finished in the epoch after those
-    loss: float = 0.0  # sum over the images of that epoch so far
-    images: int = 0
-    best: float = math.inf  # validation NLL
-    training: float = 0.0  # seconds, in all
-    calibrating: float = 0.0
-
-    @property
-    def calibration_share(self) -> float:
-        """Calibration's share of the time spent on training and calibration."""
-        return self.calibrating / max(self.training + self.calibrating, 1e-9)
 
 
 class Trainer:
@@ -73,7 +54,7 @@ class Trainer:
         self.accelerator = accelerator_for(recipe, device)
         self.rank, self.world = self.accelerator.process_index, self.accelerator.num_processes
         self.device = self.accelerator.device
-        self.state = State()
+        self.state = TrainingState()
         self.prepare = Clean(**recipe.prepare)
         self.loss = loss_function(recipe.training.loss)
         self.learned = learned_for(recipe, len(data.classes)).to(self.device)
@@ -190,7 +171,7 @@ class Trainer:
             raise Diverged(f"a weight is no longer a number after step {self.step}. {LOWER}")
 
     @torch.no_grad()
-    def end_epoch(self) -> dict[str, Any]:
+    def end_epoch(self) -> Epoch:
         """Update the labels and measure the validation images; returns the epoch's record."""
         start = time.perf_counter()
         self.look()
@@ -202,15 +183,15 @@ class Trainer:
         validating = time.perf_counter() - start
         loss, images = self.total(self.state.loss, self.state.images)
         self.state.calibrating += calibrating
-        record = {
-            "epoch": self.state.epoch + 1,
-            "step": self.step,
-            "learning_rate": self._rate(self.step - 1),
-            "loss": loss / images,
-            **({"validation": seen} if seen else {}),
-            **({"confidence": spread} if (spread := self._spread()) else {}),
-            "seconds": {"calibrating": calibrating, "validating": validating},
-        }
+        record = Epoch(
+            epoch=self.state.epoch + 1,
+            step=self.step,
+            learning_rate=self._rate(self.step - 1),
+            loss=loss / images,
+            validation=seen,
+            confidence=self._spread(),
+            seconds={"calibrating": calibrating, "validating": validating},
+        )
         self.state = replace(self.state, epoch=self.state.epoch + 1, batch=0, loss=0.0, images=0)
         return record
 
@@ -244,10 +225,10 @@ class Trainer:
         """The label confidence per bucket, where the policy has one."""
         return self.learned.table.detach().cpu() if isinstance(self.learned.policy, TablePolicy) else None
 
-    def _spread(self) -> dict[str, float] | None:
+    def _spread(self) -> dict[str, float]:
         table = self.table()
         if table is None:
-            return None
+            return {}
         return {"mean": table.mean().item(), "lowest": table.min().item(), "highest": table.max().item()}
 
     def total(self, *values: float) -> list[float]:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from auglabel.augment.adversarial import Adversarial
 from auglabel.augment.base import Augmentation
 from auglabel.errors import UserError
-from auglabel.lab.pictures.sheet import BLACK, GREY, PALE, WHITE, shortened, tint, width_of, write
+from auglabel.lab.pictures.drawing import BLACK, GREY, PALE, WHITE, shortened, tint, width_of, write
 from auglabel.util.checks import (
     require_images,
     require_range,

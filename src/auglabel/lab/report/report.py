@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from PIL import Image
 from rich.console import Console
 
 from auglabel.errors import UserError
-from auglabel.lab.evaluate.network import load_into, run_weights
 from auglabel.lab.paper.charts import load_altair
 from auglabel.lab.pictures.show import sheet_of
-from auglabel.lab.recipe.build import data_for, model_for
+from auglabel.lab.recipe.build import data_for
 from auglabel.lab.recipe.options import pairs
 from auglabel.lab.recipe.read import NAMED, read_recipe
 from auglabel.lab.recipe.recipe import ELSEWHERE
-from auglabel.lab.report.page import Part, Picture, parts_of, picture_of, render
-from auglabel.lab.report.subject import Subject, by_data, methods_of, read_subject
+from auglabel.lab.report.methods import TrainedRun, by_data, methods_of, read_run
+from auglabel.lab.report.page import Picture, Section, parts_of, picture_of, render
 from auglabel.lab.runs.run import Run
 from auglabel.util.atomic_write import write_bytes, write_text
 
@@ -45,20 +45,20 @@ class ReportOptions:
 
 
 def report(names: Sequence[str], options: ReportOptions, words: Sequence[str], console: Console) -> Path:
-    """Write the page of these runs; `words` say where their data lie now."""
+    """Write the page of these runs; `words` may say where their data are now."""
     load_altair()
     if others := [key for key, _ in pairs(words) if key not in (*ELSEWHERE, *NAMED)]:
         raise UserError(
             f'a report has no option "{others[0]}": beside its own it takes --data.root or --data.path, '
             "for images that lie elsewhere now, and names of your own parts: --augment module:function."
         )
-    subjects, notes = [], []
+    runs, notes = [], []
     for name in dict.fromkeys(str(Path(name)) for name in names):
-        subject, remarks = read_subject(Path(name))
-        subjects.append(subject)
+        run, remarks = read_run(Path(name))
+        runs.append(run)
         notes += remarks
     pictures = []
-    for group in by_data(subjects):
+    for group in by_data(runs):
         for method in methods_of(group):
             if method.first.history:
                 try:
@@ -66,23 +66,23 @@ def report(names: Sequence[str], options: ReportOptions, words: Sequence[str], c
                     pictures.append((method.first.name, picture_of(method.title, sheet)))
                 except (UserError, OSError, ImportError) as error:
                     notes.append(f"There are no pictures of {method.first.name}: {error}")
-    return write_report(subjects, pictures, notes, options, console)
+    return write_report(runs, pictures, notes, options, console)
 
 
 def write_report(
-    subjects: Sequence[Subject],
+    runs: Sequence[TrainedRun],
     pictures: Sequence[tuple[str, Picture]],
     notes: Sequence[str],
     options: ReportOptions,
     console: Console,
 ) -> Path:
-    """The page, whole or not at all; and what goes with it."""
-    parts, notes = parts_of(subjects, pictures), list(notes)
+    """Write the page, and on request its figures and tables."""
+    parts, notes = parts_of(runs, pictures), list(notes)
     out, page = Path(options.out), render(options.title, parts, notes)
     shown = len(pictures)
     while len(page.encode()) > LARGEST and pictures:
         pictures = pictures[:-1]
-        parts = parts_of(subjects, pictures)
+        parts = parts_of(runs, pictures)
         page = render(options.title, parts, [*notes, LEFT_OUT])
     for note in [*notes, *([LEFT_OUT] if len(pictures) < shown else [])]:
         console.print(note, markup=False, soft_wrap=True)
@@ -96,8 +96,8 @@ def write_report(
     return out
 
 
-def _write_figures(part: Part, folder: Path) -> None:
-    """NAME.pdf of every figure, table.tex and cost.tex."""
+def _write_figures(part: Section, folder: Path) -> None:
+    """Write NAME.pdf of every figure, table.tex and cost.tex."""
     import vl_convert
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -109,16 +109,11 @@ def _write_figures(part: Part, folder: Path) -> None:
     write_text(folder / "cost.tex", f"% {part.name}: one run\n{part.costs.latex()}\n")
 
 
-def _sheet_of_run(subject: Subject, words: Sequence[str]) -> object:
-    """With the network that was trained, if it is attacked."""
-    run = Run(Path(subject.name))
-    given = pairs(words)
-    where = [f"--{key}={value}" for key, value in given if key in ELSEWHERE]
-    recipe = read_recipe(str(run.recipe_file), where, typed=[name for key, name in given if key in NAMED])
+def _sheet_of_run(trained: TrainedRun, words: Sequence[str]) -> Image.Image:
+    """The contact sheet of a run; its network is needed only where the augmentation attacks it."""
+    run = Run(Path(trained.name))
+    recipe = read_recipe(str(run.recipe_file), words)
     data, parts = data_for(recipe)
     run.require_data(data, parts)
-    model = None
-    if recipe.augment.name == "adversarial":
-        model = model_for(recipe, data)
-        load_into(model, run_weights(run)[0], str(run.path))
-    return sheet_of(recipe, data, parts, model, subject.history[-1][1], tile=TILE)
+    model = run.network(recipe, data)[0] if recipe.augment.name == "adversarial" else None
+    return sheet_of(recipe, data, parts, model, trained.history[-1], tile=TILE)

@@ -1,4 +1,4 @@
-"""How the learned confidence moved, as a picture: per bucket and epoch."""
+"""The learned confidence of every bucket after every epoch, as a picture."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import math
 
 from PIL import Image, ImageDraw
 
-from auglabel.lab.pictures.inspect import History, require_epochs, shape_of
-from auglabel.lab.pictures.sheet import BLACK, GREY, PALE, WHITE, colour, shortened, width_of, write
+from auglabel.lab.pictures.drawing import BLACK, GREY, PALE, WHITE, colour, shortened, width_of, write
+from auglabel.lab.pictures.terminal import require_epochs
+from auglabel.lab.runs.label_tables import History
 
 TITLE, LABEL, SMALL = 20, 14, 11  # font sizes
 GAP, MARGIN, PLOT = 8, 20, 1000
@@ -20,7 +21,7 @@ def history_chart(history: History) -> Image.Image:
     """A heat map: a row per bucket, by kind and from weak to strong, and a column per epoch."""
     require_epochs(history)
     history = _thinned(history, PLOT)
-    kinds = shape_of(history[0][1])
+    kinds = history[0].levels
     buckets = sum(kinds.values())
     wide, tall = min(48, PLOT // len(history)), min(28, max(12, 560 // buckets))
     between = 0 if len(kinds) == 1 else 5
@@ -35,13 +36,13 @@ def history_chart(history: History) -> Image.Image:
     chart = Image.new("RGB", size, WHITE)
     draw = ImageDraw.Draw(chart)
     write(draw, (MARGIN, MARGIN), "Learned label confidence per bucket and epoch", TITLE)
-    every = [value for _, confidence in history for row in confidence.values() for value in row]
+    every = [value for table in history for row in table.confidence.values() for value in row]
     lowest = min(*every, 1 - NARROWEST_RANGE)
     y = top
     for kind, levels in kinds.items():
         _draw_kind(draw, history, kind, (left, y), (wide, tall), lowest, named)
         y += tall * levels + between
-    _draw_epochs(draw, [epoch for epoch, _ in history], left, top + plot_tall, wide)
+    _draw_epochs(draw, [table.epoch for table in history], left, top + plot_tall, wide)
     _draw_bar(draw, left + plot_wide + 36, top, bar_tall, lowest)
     for aside in (("kind, " * named) + "level from weak to strong", "level"):
         if width_of(aside, LABEL) <= plot_tall:
@@ -67,9 +68,9 @@ def _draw_kind(
     named: bool,
 ) -> None:
     (x, y), (wide, tall) = place, size
-    levels = len(history[0][1][kind])
-    for column, (_, confidence) in enumerate(history):
-        for level, value in enumerate(confidence[kind]):
+    levels = history[0].levels[kind]
+    for column, table in enumerate(history):
+        for level, value in enumerate(table.confidence[kind]):
             corner = x + column * wide, y + level * tall
             end = corner[0] + wide - 1, corner[1] + tall - 1
             draw.rectangle((*corner, *end), fill=colour(value, lowest))

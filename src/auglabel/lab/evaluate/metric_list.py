@@ -1,0 +1,69 @@
+"""Every metric once: its title, its unit, which direction is better, and how its numbers are written."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+SCALES = {"": 1.0, "%": 100.0, "x 1000": 1000.0}
+DIGITS = {"": 3, "%": 1, "x 1000": 0}  # after the point
+
+
+@dataclass(frozen=True)
+class Metric:
+    """How a metric is shown. Values are fractions, or plain numbers; `unit` says what they are shown in."""
+
+    title: str
+    better: Literal["higher", "lower", "neither"]
+    unit: Literal["", "%", "x 1000"] = ""
+
+    @property
+    def heading(self) -> str:
+        """The title with its unit, for the head of a column."""
+        return f"{self.title}, {self.unit}" if self.unit else self.title
+
+    def shown(self, value: float, fewer: int = 0) -> str:
+        """A value in the metric's unit, with `fewer` digits after the point than usual."""
+        return f"{SCALES[self.unit] * value:.{max(0, DIGITS[self.unit] - fewer)}f}"
+
+    def mean_and_spread(self, values: Sequence[float], between: str = " ± ") -> str:
+        """Mean ± standard deviation over seeds; the mean alone where there is one seed."""
+        mean = self.shown(statistics.fmean(values))
+        return mean if len(values) == 1 else f"{mean}{between}{self.shown(statistics.stdev(values))}"
+
+
+METRICS = {
+    "accuracy": Metric("accuracy", "higher", "%"),
+    "confidence": Metric("confidence", "neither", "%"),
+    "ece": Metric("ECE", "lower", "%"),
+    "debiased_ece": Metric("debiased ECE", "lower", "%"),
+    "equal_mass_ece": Metric("equal-mass ECE", "lower", "%"),
+    "classwise_ece": Metric("class-wise ECE", "lower", "%"),
+    "max_ce": Metric("maximum calibration error", "lower", "%"),
+    "nll": Metric("NLL", "lower"),
+    "brier": Metric("Brier", "lower"),
+    "aurc": Metric("AURC", "lower", "x 1000"),
+    "adversarial_accuracy": Metric("adversarial accuracy", "higher", "%"),
+    "label_mean": Metric("mean label", "neither", "%"),
+    "delta": Metric("Delta", "lower", "%"),
+}
+OVER_CORRUPTIONS = {  # the mean over all pairs of corruption and severity, as the paper writes it
+    "caccuracy": "cAccuracy",
+    "cece": "cECE",
+    "cdebiased_ece": "debiased cECE",
+    "cnll": "cNLL",
+    "cbrier": "cBrier",
+    "caurc": "cAURC",
+}
+
+
+def metric_named(name: str) -> Metric:
+    """A metric by its name: ece, cece over corruptions, and "ece T" at a fitted temperature."""
+    plain, _, temperature = name.partition(" ")
+    if plain in OVER_CORRUPTIONS:
+        metric = replace(METRICS[plain[1:]], title=OVER_CORRUPTIONS[plain])
+    else:
+        metric = METRICS.get(plain) or Metric(plain, "neither", "%")
+    return replace(metric, title=f"{metric.title} at {temperature}") if temperature else metric

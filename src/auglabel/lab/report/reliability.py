@@ -1,0 +1,93 @@
+"""Reliability diagrams: accuracy against confidence, bin by bin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from auglabel.lab.paper.charts import COLOURS
+from auglabel.lab.report.comparisons import Comparison, Place
+from auglabel.lab.report.figure import (
+    PANEL,
+    Control,
+    ReportFigure,
+    as_vega,
+    control_of,
+    new_chart,
+    only,
+    titles_in,
+)
+from auglabel.lab.report.methods import Method
+from auglabel.lab.runs.evaluations import BinSums
+
+
+def reliability(
+    alt: Any, methods: Sequence[Method], comparisons: Sequence[Comparison]
+) -> ReportFigure | None:
+    """Accuracy against confidence, bin by bin, over all seeds."""
+    records = [
+        bar
+        for comparison in comparisons
+        for place in _worth_drawing(comparison)
+        for method in comparison.methods
+        if (bins := comparison.bins(place, method)) is not None
+        for bar in _bars(comparison.named(place), method, bins)
+    ]
+    if not records:
+        return None
+    columns = ["images", "labels", "low", "high", "count", "share", "confidence", "accuracy"]
+    shown = control_of("images", "Images", [str(record[0]) for record in records])
+    most = max(float(str(record[5])) for record in records)
+    panels = [(title, _panel(alt, title, shown, most)) for title in titles_in(methods, records, 1)]
+    note = (
+        "Bars: accuracy of the predictions in each bin of confidence; the stronger the colour, the more of "
+        "them. Red: from there to their mean confidence. A red line under the diagonal is over-confidence."
+    )
+    return ReportFigure("reliability", "Reliability diagrams", note, columns, records, panels, [shown])
+
+
+def _worth_drawing(comparison: Comparison) -> list[Place]:
+    """Places without a severity, and the highest severity of each corruption unless there are many."""
+    worst = [(name, levels[-1]) for name, levels in comparison.graded().items()]
+    return comparison.plain() if len(worst) > 4 else [*comparison.plain(), *worst]
+
+
+def _bars(images: str, method: str, bins: BinSums) -> Iterator[list[object]]:
+    total, width = sum(bins.count), 1 / len(bins.count)
+    sums = zip(bins.count, bins.confidence, bins.correct, strict=True)
+    for index, (count, confidence, correct) in enumerate(sums):
+        if count:
+            edges = [round(index * width, 4), round((index + 1) * width, 4)]
+            means = [round(confidence / count, 5), round(correct / count, 5)]
+            yield [images, method, *edges, int(count), round(count / total, 5), *means]
+
+
+def _panel(alt: Any, method: str, shown: Control, most: float) -> dict[str, Any]:
+    unit = alt.Scale(domain=[0, 1], nice=False)
+    of_all = [
+        alt.Tooltip("count:Q", title="images", format=","),
+        alt.Tooltip("confidence:Q", format=".1%"),
+        alt.Tooltip("accuracy:Q", format=".1%"),
+    ]
+    base = new_chart(alt).encode(tooltip=of_all)
+    share = alt.Opacity("share:Q", legend=None, scale=alt.Scale(domain=[0, most], range=[0.25, 1]))
+    bars = base.mark_bar(color=COLOURS[0], binSpacing=1).encode(
+        x=alt.X("low:Q", title="confidence", scale=unit, axis=alt.Axis(format="%", grid=False, tickCount=5)),
+        x2="high:Q",
+        y=alt.Y("accuracy:Q", title="accuracy", scale=unit, axis=alt.Axis(format="%", tickCount=5)),
+        y2=alt.datum(0),
+        opacity=share,
+    )
+    gap = base.mark_rule(color="#D62728", strokeWidth=2.5).encode(
+        x=alt.X("confidence:Q", title="confidence"), y="accuracy:Q", y2="confidence:Q"
+    )
+    # The diagonal is drawn from one record, so that it needs no data of its own.
+    diagonal = (
+        new_chart(alt)
+        .transform_window(number="row_number()")
+        .transform_filter("datum.number === 1")
+        .mark_rule(strokeDash=[4, 4], color="#888")
+        .encode(x=alt.datum(0), y=alt.datum(0), x2=alt.datum(1), y2=alt.datum(1))
+    )
+    chart = only(alt, alt.layer(bars, diagonal, gap), method, [shown])
+    return as_vega(chart.properties(width=PANEL, height=PANEL))
