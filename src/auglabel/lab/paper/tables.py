@@ -229,8 +229,9 @@ def _title(name: str) -> str:
 
 def notes_of(study: Study, rows: Sequence[Row], found: Found) -> list[str]:
     """What the numbers are, what was chosen, and what is missing from what was `found`."""
+    aurc = ", AURC times 1,000" if study.scale == "fast" else ""
     notes = [
-        f"Mean ± standard deviation over seeds; all but {_fractions(study)} in percent. In parentheses what "
+        f"Mean ± standard deviation over seeds; all but NLL and Brier in percent{aurc}. In parentheses what "
         f"the paper printed, for its own networks and training. {_sizes(rows, found)}".strip()
     ]
     if study.scale != "paper" and any(row.tuned == "alpha" for row in rows):
@@ -250,10 +251,6 @@ def notes_of(study: Study, rows: Sequence[Row], found: Found) -> list[str]:
     if short := [row.name for row in rows if len(found[row.name]) < (study.seeds or row.seeds)]:
         notes.append(f"Not run, or not with all seeds: {', '.join(short)}.")
     return notes
-
-
-def _fractions(study: Study) -> str:
-    return "NLL, Brier and AURC (x 1000)" if study.scale == "fast" else "NLL and Brier"
 
 
 def _chosen(row: Row, study: Study) -> str:
