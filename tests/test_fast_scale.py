@@ -4,6 +4,7 @@ import json
 import re
 
 import pytest
+import yaml
 from made_results import make_result
 from rich.console import Console
 
@@ -223,6 +224,17 @@ def test_results_without_options_get_none_beside_them(one_row, tmp_path, monkeyp
     assert main(["reproduce", "table2", "--scale=fast", "--workers=1"]) == 0
     assert main(["reproduce", "table2", "--scale=fast", "--workers=1", "--epochs=2"]) == 1
     assert "were made with no options, got --epochs=2" in capsys.readouterr().err
+
+
+def test_the_plan_of_all_is_written_with_its_rules_options_and_claims(one_row, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["reproduce", "all", "--scale=fast", "--plan", "--engine.precision=bf16"]) == 0
+    plan = yaml.safe_load((tmp_path / "results" / "plan-fast.yaml").read_text())
+    assert plan["options"] == "--engine.precision=bf16"
+    assert "augmented validation images" in plan["rules"]["hyper-parameters"]
+    assert "seed 100 and 101" in plan["rules"]["hyper-parameters"]
+    assert any(claim.get("hardly") for claim in plan["claims"]["paper"])
+    assert not (tmp_path / "results" / "fast").exists()  # nothing was run
 
 
 @pytest.mark.parametrize(
