@@ -8,7 +8,6 @@ from auglabel.cli import main
 from auglabel.lab.recipe.build import data_for
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.runs.run import Run
-from auglabel.lab.train import trainer as fit
 from auglabel.measure import calibrate
 
 TINY = ["--data.size=8", "--model.widths=[4,4,4]", "--epochs=1", "--tracker=none"]
@@ -66,6 +65,6 @@ def test_each_validation_image_is_measured_in_two_buckets_an_epoch(tmp_path, mon
         asked.append(visits)
         return calibrate(*words, visits=visits, **others)
 
-    monkeypatch.setattr(fit, "calibrate", spy)
+    monkeypatch.setattr("auglabel.augment_and_label.calibrate", spy)
     assert main(["train", "folder", f"--data.root={root}", *TINY, f"--out={tmp_path / 'run'}"]) == 0
     assert asked == [2]

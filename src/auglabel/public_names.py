@@ -14,7 +14,7 @@ from auglabel.calibration import Calibration
 from auglabel.distance import Distance, DistanceGrid
 from auglabel.labels import CCAT, FixedTable, LabelPolicy, LabelSmoothing, MixupLabels, OneHot
 from auglabel.measure import calibrate, every_bucket, measure
-from auglabel.pooling import Pool
+from auglabel.pooling import Pool, PooledCalibration
 from auglabel.scaling import TemperatureScaling, VectorScaling
 from auglabel.table_file import load_table, save_table
 from auglabel.view import View
@@ -38,6 +38,7 @@ __all__ = [
     "MixupLabels",
     "OneHot",
     "Pool",
+    "PooledCalibration",
     "RandAug",
     "TemperatureScaling",
     "VectorScaling",
