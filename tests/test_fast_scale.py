@@ -266,3 +266,9 @@ def test_a_row_of_an_older_form_of_the_rule_gets_no_new_runs(tmp_path, monkeypat
     assert main(["reproduce", "table2", "--scale=fast", "--workers=1"]) == 0
     assert re.search(r"-x has results by an older form of the pooled rule", capsys.readouterr().out)
     assert list((tmp_path / "results" / "fast" / "runs").glob("*.json")) == [path]
+
+
+def test_points_of_figure_6_take_as_many_steps_as_table_2(study):
+    for row in FAST["figure6"]:
+        recipe = study.planned(row)[0].recipe
+        assert recipe.split["train"] * recipe.training.epochs == 45000 * 16
