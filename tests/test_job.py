@@ -64,8 +64,10 @@ def test_a_result_has_the_numbers_that_eval_wrote(made):
             ]
             for metric in KEPT:
                 assert found[metric] == round(theirs["figures"][metric]["value"], 6)
-                for at in ("T", "TA"):
-                    assert found[f"{metric} {at}"] == round(theirs["scaled"][at][metric]["value"], 6)
+                for at in ("T", "TA"):  # a network this small may have no temperature of lowest NLL
+                    scaled = theirs["scaled"].get(at)
+                    expected = None if scaled is None else round(scaled[metric]["value"], 6)
+                    assert found[f"{metric} {at}"] == expected
 
 
 def test_a_result_says_what_it_is_of(made):

@@ -30,11 +30,12 @@ def test_the_mean_stands_with_its_standard_deviation_over_seeds():
     assert METRICS["accuracy"].mean_and_spread([0.8]) == "80.0"
 
 
-def test_higher_is_better_for_accuracy_alone_and_lower_for_every_error():
+def test_higher_is_better_for_accuracies_alone_and_lower_for_every_error():
     better = {name: metric.better for name, metric in METRICS.items()}
     assert [name for name, which in better.items() if which == "higher"] == [
         "accuracy",
         "adversarial_accuracy",
+        "delta",  # clean and adversarial accuracy together, less vanilla's
     ]
     assert [name for name, which in better.items() if which == "neither"] == ["confidence", "label_mean"]
     assert all(metric_named(name).better == better[name[1:]] for name in OVER_CORRUPTIONS)
