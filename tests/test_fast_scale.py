@@ -4,6 +4,7 @@ import json
 import re
 
 import pytest
+import yaml
 from made_results import make_result
 from rich.console import Console
 
@@ -225,6 +226,17 @@ def test_results_without_options_get_none_beside_them(one_row, tmp_path, monkeyp
     assert "were made with no options, got --epochs=2" in capsys.readouterr().err
 
 
+def test_the_plan_of_all_is_written_with_its_rules_options_and_claims(one_row, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["reproduce", "all", "--scale=fast", "--plan", "--engine.precision=bf16"]) == 0
+    plan = yaml.safe_load((tmp_path / "results" / "plan-fast.yaml").read_text())
+    assert plan["options"] == "--engine.precision=bf16"
+    assert "augmented validation images" in plan["rules"]["hyper-parameters"]
+    assert "seed 100 and 101" in plan["rules"]["hyper-parameters"]
+    assert any(claim.get("hardly") for claim in plan["claims"]["paper"])
+    assert not (tmp_path / "results" / "fast").exists()  # nothing was run
+
+
 @pytest.mark.parametrize(
     ("word", "told"),
     [
@@ -254,3 +266,9 @@ def test_a_row_of_an_older_form_of_the_rule_gets_no_new_runs(tmp_path, monkeypat
     assert main(["reproduce", "table2", "--scale=fast", "--workers=1"]) == 0
     assert re.search(r"-x has results by an older form of the pooled rule", capsys.readouterr().out)
     assert list((tmp_path / "results" / "fast" / "runs").glob("*.json")) == [path]
+
+
+def test_points_of_figure_6_take_as_many_steps_as_table_2(study):
+    for row in FAST["figure6"]:
+        recipe = study.planned(row)[0].recipe
+        assert recipe.split["train"] * recipe.training.epochs == 45000 * 16

@@ -302,6 +302,17 @@ def test_the_cost_of_other_seeds_is_found_out_once(tmp_path, monkeypatch):
     assert len(tried) == 2
 
 
+def test_labels_that_do_not_learn_cost_the_same_and_those_that_do_are_tried_apart(tmp_path, monkeypatch):
+    monkeypatch.setattr(forecast, "forecast", lambda job: 3600.0)
+    regimes = (["randaug"], ["randaug_ls"], ["randaug", "--augment.m_max=4"], ["randaug_autolabel"])
+    jobs = [tiny(words=[f"--regime={regime}", *more]) for regime, *more in regimes]
+    tried, again = [], {}
+    forecast.core_hours(jobs, Results(tmp_path), tried.append, again)
+    assert len(tried) == 2
+    forecast.core_hours(jobs, Results(tmp_path), tried.append, again)
+    assert len(tried) == 2  # what was tried before is known
+
+
 def test_an_epoch_of_a_few_steps_costs_something():
     """Three steps, fewer than are timed; and a hundred times the epochs about a hundred times that."""
     short, long = forecast.forecast(tiny()), forecast.forecast(tiny(words=["--epochs=200"]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from auglabel.lab.paper.page import NOT_RUN, Block, Page
+from auglabel.lab.paper.row import Row
 from auglabel.lab.paper.rows import MADE
 from auglabel.lab.paper.study import Study
 from auglabel.lab.paper.tables import DATA, place_of
@@ -30,7 +31,7 @@ def choices(study: Study) -> Page:
             taken = NOT_RUN if chosen is None else f"{chosen:g}"
             taken += " (end of the list)" if chosen in (row.values[0], row.values[-1]) else ""
             told = [", ".join(tried), taken, ", ".join(beside)]
-            body.append([DATA[row.data], row.title + place_of(row), row.tuned, *told])
+            body.append([DATA[row.data], row.title + place_of(row) + _images_of(row), row.tuned, *told])
     head = [
         "data",
         "method",
@@ -41,3 +42,8 @@ def choices(study: Study) -> Page:
     ]
     notes = NOTES_FAST if study.scale == "fast" else NOTES
     return Page("choices", "what rho and alpha were chosen from", [Block("", head, body)], [], notes)
+
+
+def _images_of(row: Row) -> str:
+    images = row.number("train")
+    return "" if images is None else f", {images:,.0f} training images"

@@ -43,14 +43,16 @@ def rules_of(study: Study) -> dict[str, str]:
 def costs_of(study: Study, rows: Sequence[Row], told: Callable[[str], None]) -> dict[str, Cost]:
     """What each row takes, the runs that choose its option among them, each run once."""
     found, met = {}, set()
+    tried: dict[str, float] = {}
     for row in rows:
         choosing = (job for some in study.tuning(row).values() for job in some)
         jobs = [job for job in (*choosing, *study.planned(row)) if job.stem not in met]
         met |= {job.stem for job in jobs}
         there = sum(study.results.read(job) is not None for job in jobs)
-        each = (
-            core_hours(jobs, study.results, told) if study.scale != "paper" else [gpu_hours(row)] * len(jobs)
-        )
+        if study.scale == "paper":
+            each = [gpu_hours(row)] * len(jobs)
+        else:
+            each = core_hours(jobs, study.results, told, tried)
         found[row.name] = len(jobs), there, sum(each)
     return found
 

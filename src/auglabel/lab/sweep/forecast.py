@@ -11,6 +11,7 @@ import torch
 
 from auglabel.lab.evaluate.predict import VIEWS
 from auglabel.lab.recipe.build import data_for
+from auglabel.lab.recipe.recipe import Choice
 from auglabel.lab.sweep.job import Job, Results
 from auglabel.lab.sweep.measurement import Measurement
 from auglabel.lab.train.feed import batches
@@ -19,14 +20,21 @@ from auglabel.util.inference import eval_mode
 
 STEPS = 6  # timed, after as many to warm up
 IMAGES = 100  # calibrated and predicted
+HOW_FAR = ("m_max", "magnitude", "magnitudes", "epsilon_max", "fixed", "beta")
 CORRUPTING = 1.4  # a corrupted image costs so much more than a prediction
 
 
 def core_hours(
-    jobs: Sequence[Job], results: Results, told: Callable[[str], None] = lambda line: None
+    jobs: Sequence[Job],
+    results: Results,
+    told: Callable[[str], None] = lambda line: None,
+    tried: dict[str, float] | None = None,
 ) -> list[float]:
-    """Of each job: what its result says, or else a short trial, one for all seeds, rho and alpha."""
-    tried: dict[str, float] = {}
+    """Of each job: what its result says, or else a short trial, one for all that cost the same.
+
+    `tried` keeps the seconds of what was tried, for another call.
+    """
+    tried = {} if tried is None else tried
     hours = []
     for job in jobs:
         there, kind = results.read(job), _kind(job).digest
@@ -38,11 +46,17 @@ def core_hours(
 
 
 def _kind(job: Job) -> Job:
-    """Without what changes no cost."""
-    training = replace(job.recipe.training, seed=0)
-    options = {key: value for key, value in job.recipe.labels.options.items() if key not in ("rho", "alpha")}
-    labels = job.recipe.labels._replace(options=options)
-    return replace(job, name="", recipe=replace(job.recipe, training=training, labels=labels))
+    """Without what changes no cost: the seed, how far images are moved, and labels that do not learn."""
+    recipe = job.recipe
+    learns = recipe.labels.name.startswith("autolabel")
+    moves = {key: value for key, value in recipe.augment.options.items() if key not in HOW_FAR}
+    recipe = replace(
+        recipe,
+        training=replace(recipe.training, seed=0),
+        augment=recipe.augment._replace(options=moves),
+        labels=Choice("autolabel" if learns else "one_hot", {}),
+    )
+    return replace(job, name="", recipe=recipe)
 
 
 @torch.no_grad()
