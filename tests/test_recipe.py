@@ -35,7 +35,7 @@ def autolabel(alpha):
 
 
 def words_for(name):
-    data = name.rpartition("/")[2].removeprefix("cpu-").partition("-")[0]
+    data = name.rpartition("/")[2].removeprefix("cpu-").removeprefix("fast-").partition("-")[0]
     return ROOT.get(data, [])
 
 
