@@ -20,7 +20,7 @@ from torch import Tensor
 
 from auglabel import Calibration, calibrate
 from auglabel.distance import DistanceGrid
-from auglabel.lab.machine.memory import keep_memory
+from auglabel.lab.process.memory import keep_memory
 from auglabel.lab.recipe.build import data_for
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.train.trainer import Trainer

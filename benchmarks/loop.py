@@ -20,7 +20,7 @@ import torch.nn.functional as F
 from auglabel.augment.clean import crop_and_flip
 from auglabel.data.source import DataSet, InMemory, Subset
 from auglabel.data.split import Parts
-from auglabel.lab.machine.memory import keep_memory
+from auglabel.lab.process.memory import keep_memory
 from auglabel.lab.recipe.build import model_for
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.recipe.recipe import Recipe

@@ -33,7 +33,7 @@ from torch import Tensor, nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from auglabel import Adversarial, Augmentation, DistanceGrid, View, calibrate
-from auglabel.lab.machine.memory import keep_memory
+from auglabel.lab.process.memory import keep_memory
 from auglabel.lab.recipe.build import data_for
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.runs.records import TrainingState

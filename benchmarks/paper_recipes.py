@@ -26,7 +26,7 @@ import torch
 
 from auglabel.data.source import DataSet, InMemory, Subset
 from auglabel.data.split import Parts
-from auglabel.lab.machine.memory import keep_memory
+from auglabel.lab.process.memory import keep_memory
 from auglabel.lab.recipe.read import read_recipe, recipe_names
 from auglabel.lab.recipe.recipe import Recipe
 from auglabel.lab.recipe.seeding import generator_for

@@ -13,7 +13,7 @@ from PIL import Image
 
 from auglabel import __version__, cli
 from auglabel.errors import UserError, UserTypeError
-from auglabel.lab.commands import COMMANDS
+from auglabel.lab.commands.registry import COMMANDS
 
 
 def test_version(capsys):
@@ -30,7 +30,7 @@ def test_help_names_every_command(capsys):
 
 def test_every_command_is_a_module_and_every_module_a_command():
     folder = Path(cli.__file__).parent / "lab" / "commands"
-    assert {path.stem for path in folder.glob("*.py")} == {*COMMANDS, "__init__", "arguments"}
+    assert {path.stem for path in folder.glob("*.py")} == {*COMMANDS, "__init__", "arguments", "registry"}
 
 
 def test_help_and_version_need_neither_torch_nor_an_extra():

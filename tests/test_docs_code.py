@@ -25,8 +25,9 @@ from safetensors.torch import save_file
 
 from auglabel import cli
 from auglabel.data.embedded import load_embedded
-from auglabel.lab.commands import COMMANDS, demo, doctor, inspect, sweep
+from auglabel.lab.commands import demo, doctor, inspect, sweep
 from auglabel.lab.commands import train as train_command
+from auglabel.lab.commands.registry import COMMANDS
 from auglabel.lab.copies import copies
 from auglabel.lab.evaluate import corrupted
 from auglabel.lab.paper.study import Study

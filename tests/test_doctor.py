@@ -12,7 +12,7 @@ import pytest
 from auglabel import __version__, cli
 from auglabel.lab.doctor import doctor
 from auglabel.lab.doctor import files as doctor_files
-from auglabel.lab.doctor import machine as doctor_machine
+from auglabel.lab.doctor import hardware as doctor_machine
 from auglabel.lab.doctor import packages as doctor_packages
 from auglabel.lab.doctor import probe as doctor_probe
 from auglabel.lab.doctor import text as doctor_text

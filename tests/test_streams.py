@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from auglabel.lab.machine.streams import Lasting
+from auglabel.lab.process.streams import Lasting
 
 
 def test_a_stream_without_a_reader_goes_on_into_nothing():

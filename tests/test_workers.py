@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from auglabel.lab.machine.workers import each
+from auglabel.lab.process.workers import each
 
 
 def refused(item: int) -> int:

@@ -17,7 +17,7 @@ from types import FrameType
 
 from auglabel import __version__
 from auglabel.errors import UserError
-from auglabel.lab.commands import COMMANDS
+from auglabel.lab.commands.registry import COMMANDS
 
 TRACEBACK = "AUGLABEL_TRACEBACK"  # environment variable: 1 shows where every failure comes from
 BUG = (
@@ -120,7 +120,7 @@ def _leave(number: int, frame: FrameType | None) -> None:
 
 def run() -> None:
     """Run the command that was typed, and end this process."""
-    from auglabel.lab.machine.streams import keep_open
+    from auglabel.lab.process.streams import keep_open
 
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _leave)

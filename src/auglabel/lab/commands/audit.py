@@ -17,7 +17,7 @@ from auglabel.data.source import DataSet, Source, Subset
 from auglabel.data.split import Parts
 from auglabel.errors import UserError
 from auglabel.lab.audit.audit import Audit, as_json, audit_of
-from auglabel.lab.audit.program import load_program
+from auglabel.lab.audit.exported_network import load_program
 from auglabel.lab.commands.arguments import name_first
 from auglabel.lab.evaluate.network import load_into
 from auglabel.lab.pictures.terminal import heat_map

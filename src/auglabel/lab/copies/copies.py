@@ -24,8 +24,8 @@ from auglabel.data.source import DataSet, Source
 from auglabel.errors import UserError
 from auglabel.lab.copies.layouts import AsArrays, AsFolders, Writer, file_names, writing
 from auglabel.lab.evaluate.options import require_severities
-from auglabel.lab.machine.bar import bar_of
-from auglabel.lab.machine.workers import cores, each
+from auglabel.lab.process.bar import bar_of
+from auglabel.lab.process.workers import cores, each
 from auglabel.lab.recipe import read as draft
 from auglabel.lab.recipe.catalogue import DATASETS, data_set_for
 from auglabel.lab.recipe.recipe import flat

@@ -28,7 +28,7 @@ from auglabel.data.download import md5
 from auglabel.data.files import Files
 from auglabel.data.picture import pillow
 from auglabel.data.source import InMemory, Source
-from auglabel.lab.machine.workers import AGAIN
+from auglabel.lab.process.workers import AGAIN
 from auglabel.util.atomic_write import write_atomically
 
 MOST = 500  # images in a block, and fewer of large ones

@@ -8,7 +8,7 @@ from typing import Any
 
 from auglabel import __version__
 from auglabel.lab.doctor import files as doctor_files
-from auglabel.lab.doctor import machine as doctor_machine
+from auglabel.lab.doctor import hardware as doctor_machine
 from auglabel.lab.doctor import packages as doctor_packages
 from auglabel.lab.doctor import text as doctor_text
 from auglabel.lab.doctor.files import private

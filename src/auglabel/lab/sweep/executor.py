@@ -14,8 +14,8 @@ import torch
 from rich.console import Console
 
 from auglabel.errors import UserError
-from auglabel.lab.machine.bar import bar_of, followed
-from auglabel.lab.machine.workers import cores, each
+from auglabel.lab.process.bar import bar_of, followed
+from auglabel.lab.process.workers import cores, each
 from auglabel.lab.sweep.job import Job, Results
 from auglabel.util.checks import require_whole
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from rich.console import Console
 from typing_extensions import Self
 
-from auglabel.lab.machine.bar import bar_of
+from auglabel.lab.process.bar import bar_of
 from auglabel.lab.runs.records import Epoch
 from auglabel.lab.runs.run import Run
 from auglabel.lab.train.trainer import Trainer

@@ -18,7 +18,7 @@ import torch.distributed as dist
 
 from auglabel.data.source import DataSet
 from auglabel.data.split import Parts
-from auglabel.lab.machine.memory import keep_memory
+from auglabel.lab.process.memory import keep_memory
 from auglabel.lab.recipe.build import data_for
 from auglabel.lab.recipe.recipe import Recipe, flat
 from auglabel.lab.runs.checkpoint import save_weights

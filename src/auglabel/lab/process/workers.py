@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from auglabel.lab.machine.memory import keep_memory
+from auglabel.lab.process.memory import keep_memory
 
 AGAIN = "the same command again goes on from here"
 Item = TypeVar("Item")
