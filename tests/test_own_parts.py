@@ -12,7 +12,7 @@ from auglabel.lab.recipe.build import data_for
 from auglabel.lab.recipe.catalogue import augmentation_for, data_set_for, labels_for, loss_function
 from auglabel.lab.recipe.options import RecipeError
 from auglabel.lab.recipe.read import help_text, read_recipe
-from auglabel.lab.train.trainer import Trainer
+from auglabel.lab.train.trainer import Trainer, learned_for
 
 MODULE = '''
 import torch
@@ -53,6 +53,13 @@ class Sure(LabelPolicy):
 
     def confidence(self, view):
         return torch.full_like(view.strength, self.sure)
+
+
+class PerClass(LabelPolicy):
+    def __init__(self, num_classes: int, sure: list[float]) -> None:
+        super().__init__(num_classes)
+        if len(sure) != num_classes:
+            raise ValueError(f"sure must have {num_classes} values, got {len(sure)}.")
 
 
 def stripes(count: int = 120):
@@ -107,6 +114,13 @@ def test_options_come_from_the_signature_of_the_users_own():
         read_recipe("embedded", [*TYPED, "--augment.level=5"])
     with pytest.raises(RecipeError, match=r"^--augment.levels: augment.levels must be a whole number, got x"):
         read_recipe("embedded", [*TYPED, "--augment.levels=x"])
+
+
+def test_an_own_policy_is_built_for_the_classes_of_the_data_alone():
+    recipe = read_recipe("embedded", ["--labels=own_parts:PerClass", f"--labels.sure={[0.9] * 10}"])
+    assert learned_for(recipe, num_classes=10).policy.num_classes == 10
+    with pytest.raises(ValueError, match=r"sure must have 2 values, got 10"):
+        learned_for(recipe, num_classes=2)
 
 
 def test_a_run_of_own_parts_trains_resumes_and_is_measured():

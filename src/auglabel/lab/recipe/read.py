@@ -212,7 +212,8 @@ class _Draft:
         self._made("prepare", Clean, recipe.prepare)
         make = partial(augmentation_for, recipe.augment.name)
         augment = self._made("augment", make, recipe.augment.options)
-        if recipe.labels.name != "table":  # files are read when training begins
+        own = ":" in recipe.labels.name  # which may depend on how many classes the data have
+        if not own and recipe.labels.name != "table":  # files are read when training begins
             options = {key: value for key, value in recipe.labels.options.items() if key != "start_table"}
             self._made("labels", partial(labels_for, recipe.labels.name, 2, augment.grid), options)
         if recipe.training.loss in HARD_LABELS and recipe.labels.name != "one_hot":
