@@ -12,6 +12,8 @@ from auglabel.lab.recipe.build import data_for
 from auglabel.lab.recipe.catalogue import augmentation_for, data_set_for, labels_for, loss_function
 from auglabel.lab.recipe.options import RecipeError
 from auglabel.lab.recipe.read import help_text, read_recipe
+from auglabel.lab.sweep import forecast
+from auglabel.lab.sweep.job import Job, Results
 from auglabel.lab.train.trainer import Trainer, learned_for
 
 MODULE = '''
@@ -156,6 +158,18 @@ def test_a_sweep_keeps_the_labels_that_an_own_policy_learned():
     assert cli.main(["sweep", "embedded", "--over=momentum=0.9", *words, *TINY]) == 0
     (file,) = Path("swept/results").glob("*.json")
     assert json.loads(file.read_text())["label_spread"]["highest"] <= 1
+
+
+def test_the_cost_of_an_own_policy_is_tried_apart_from_labels_that_do_not_learn(tmp_path, monkeypatch):
+    monkeypatch.setattr(forecast, "forecast", lambda job: 7200.0 if ":" in job.recipe.labels.name else 3600.0)
+    names = ("one_hot", "own_parts:Learned", "own_parts:Sure", "own_parts:Learned")
+    jobs = [
+        Job(f"{seed}", read_recipe("embedded", [*TINY, f"--labels={name}", f"--seed={seed}"]))
+        for seed, name in enumerate(names)
+    ]
+    tried = []
+    assert forecast.core_hours(jobs, Results(tmp_path / "results"), tried.append) == [1, 2, 2, 2]
+    assert tried == ["0", "1", "2"]  # the last differs from the second in its seed alone
 
 
 def test_a_loss_of_the_users_own_is_called_by_the_trainer():

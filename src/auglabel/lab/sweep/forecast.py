@@ -47,14 +47,15 @@ def core_hours(
 
 def _kind(job: Job) -> Job:
     """Without what changes no cost: the seed, how far images are moved, and labels that do not learn."""
-    recipe = job.recipe
-    learns = recipe.labels.name.startswith("autolabel")
+    recipe, labels = job.recipe, job.recipe.labels
+    if ":" not in labels.name:  # a policy of the user's own may learn, too
+        labels = Choice("autolabel" if labels.name.startswith("autolabel") else "one_hot", {})
     moves = {key: value for key, value in recipe.augment.options.items() if key not in HOW_FAR}
     recipe = replace(
         recipe,
         training=replace(recipe.training, seed=0),
         augment=recipe.augment._replace(options=moves),
-        labels=Choice("autolabel" if learns else "one_hot", {}),
+        labels=labels,
     )
     return replace(job, name="", recipe=recipe)
 
