@@ -8,10 +8,12 @@ import pytest
 import yaml
 
 from auglabel import cli
+from auglabel.lab.pictures.show import sheet_of
 from auglabel.lab.recipe.build import data_for
 from auglabel.lab.recipe.catalogue import augmentation_for, data_set_for, labels_for, loss_function
 from auglabel.lab.recipe.options import RecipeError
 from auglabel.lab.recipe.read import help_text, read_recipe
+from auglabel.lab.report import report
 from auglabel.lab.sweep import forecast
 from auglabel.lab.sweep.job import Job, Results
 from auglabel.lab.train.trainer import Trainer, learned_for
@@ -143,6 +145,23 @@ def test_a_report_shows_pictures_of_an_own_augmentation_that_was_typed(capsys):
     assert "There are no pictures" not in capsys.readouterr().out
     assert cli.main(["report", "run", "--out=page.html"]) == 0
     assert "There are no pictures of run: run/recipe.yaml, line 5: " in capsys.readouterr().out
+
+
+def test_own_parts_typed_for_a_report_leave_other_runs_as_they_are(capsys, monkeypatch):
+    learns = ["--data=own_parts:stripes", "--labels=autolabel", "--alpha=0.1", "--epochs=1"]
+    train(*learns, "--augment=own_parts:Fade")
+    train(*learns, "--augment=randaug", "--out=other")
+    drawn = []
+
+    def kept_and_drawn(recipe, *rest, **options):
+        drawn.append(recipe)
+        return sheet_of(recipe, *rest, **options)
+
+    monkeypatch.setattr(report, "sheet_of", kept_and_drawn)
+    assert cli.main(["report", "run", "other", "--out=page.html", *TYPED]) == 0
+    assert "There are no pictures" not in capsys.readouterr().out
+    assert [recipe.augment.name for recipe in drawn] == ["own_parts:Fade", "randaug"]
+    assert [recipe.labels.name for recipe in drawn] == ["autolabel", "autolabel"]
 
 
 def test_own_parts_are_swept_beside_ours():

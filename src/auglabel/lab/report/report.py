@@ -45,13 +45,15 @@ class ReportOptions:
 
 
 def report(names: Sequence[str], options: ReportOptions, words: Sequence[str], console: Console) -> Path:
-    """Write the page of these runs; `words` may say where their data are now."""
+    """Write the page of these runs; `words` may say where their data are now, and allow own parts by name."""
     load_altair()
     if others := [key for key, _ in pairs(words) if key not in (*ELSEWHERE, *NAMED)]:
         raise UserError(
             f'a report has no option "{others[0]}": beside its own it takes --data.root or --data.path, '
             "for images that lie elsewhere now, and names of your own parts: --augment module:function."
         )
+    where = [f"--{key}={value}" for key, value in pairs(words) if key in ELSEWHERE]
+    typed = [value for key, value in pairs(words) if key in NAMED]
     runs, notes = [], []
     for name in dict.fromkeys(str(Path(name)) for name in names):
         run, remarks = read_run(Path(name))
@@ -62,7 +64,7 @@ def report(names: Sequence[str], options: ReportOptions, words: Sequence[str], c
         for method in methods_of(group):
             if method.first.history:
                 try:
-                    sheet = _sheet_of_run(method.first, words)
+                    sheet = _sheet_of_run(method.first, where, typed)
                     pictures.append((method.first.name, picture_of(method.title, sheet)))
                 except (UserError, OSError, ImportError) as error:
                     notes.append(f"There are no pictures of {method.first.name}: {error}")
@@ -109,10 +111,10 @@ def _write_figures(part: Section, folder: Path) -> None:
     write_text(folder / "cost.tex", f"% {part.name}: one run\n{part.costs.latex()}\n")
 
 
-def _sheet_of_run(trained: TrainedRun, words: Sequence[str]) -> Image.Image:
+def _sheet_of_run(trained: TrainedRun, where: Sequence[str], typed: Sequence[str]) -> Image.Image:
     """The contact sheet of a run; its network is needed only where the augmentation attacks it."""
     run = Run(Path(trained.name))
-    recipe = read_recipe(str(run.recipe_file), words)
+    recipe = read_recipe(str(run.recipe_file), where, typed=typed)
     data, parts = data_for(recipe)
     run.require_data(data, parts)
     model = run.network(recipe, data)[0] if recipe.augment.name == "adversarial" else None
