@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 import yaml
+from made_runs import make_run
 
 from auglabel import cli
+from auglabel.augment.randaug import RandAug
 from auglabel.lab.pictures.show import sheet_of
 from auglabel.lab.recipe.build import data_for
 from auglabel.lab.recipe.catalogue import augmentation_for, data_set_for, labels_for, loss_function
@@ -17,6 +19,7 @@ from auglabel.lab.report import report
 from auglabel.lab.sweep import forecast
 from auglabel.lab.sweep.job import Job, Results
 from auglabel.lab.train.trainer import Trainer, learned_for
+from auglabel.models.small import SmallNet
 
 MODULE = '''
 import torch
@@ -162,6 +165,33 @@ def test_own_parts_typed_for_a_report_leave_other_runs_as_they_are(capsys, monke
     assert "There are no pictures" not in capsys.readouterr().out
     assert [recipe.augment.name for recipe in drawn] == ["own_parts:Fade", "randaug"]
     assert [recipe.labels.name for recipe in drawn] == ["autolabel", "autolabel"]
+
+
+def test_a_report_gives_the_network_to_an_own_augmentation(capsys, monkeypatch):
+    train(*TYPED, "--labels=autolabel", "--alpha=0.1", "--epochs=1")
+    own, given = sys.modules["own_parts"].Fade, []
+    apply = own.apply
+    monkeypatch.setattr(own, "apply", lambda self, *words: given.append(words[3]) or apply(self, *words))
+    assert cli.main(["report", "run", "--out=page.html", *TYPED]) == 0
+    assert "There are no pictures" not in capsys.readouterr().out
+    assert given
+    assert all(isinstance(model, SmallNet) for model in given)
+
+
+def test_a_report_notes_that_an_own_part_failed_and_a_defect_of_ours_ends_it(capsys, monkeypatch):
+    train(*TYPED, "--labels=autolabel", "--alpha=0.1", "--epochs=1")
+
+    def fails(*words):
+        raise KeyError("lost")
+
+    monkeypatch.setattr(sys.modules["own_parts"].Fade, "apply", fails)
+    assert cli.main(["report", "run", "--out=page.html", *TYPED]) == 0
+    assert "There are no pictures of run: KeyError: 'lost'" in capsys.readouterr().out
+    assert "There are no pictures of run: KeyError: " in Path("page.html").read_text()
+    make_run(Path("ours"), "randaug_autolabel")
+    monkeypatch.setattr(RandAug, "apply", fails)
+    assert cli.main(["report", "ours", "--out=ours.html", *TYPED]) == 1
+    assert "this is a defect of auglabel" in capsys.readouterr().err
 
 
 def test_own_parts_are_swept_beside_ours():

@@ -15,11 +15,12 @@ from auglabel.lab.pictures.show import sheet_of
 from auglabel.lab.recipe.build import data_for
 from auglabel.lab.recipe.options import pairs
 from auglabel.lab.recipe.read import NAMED, read_recipe
-from auglabel.lab.recipe.recipe import ELSEWHERE
+from auglabel.lab.recipe.recipe import ELSEWHERE, flat
 from auglabel.lab.report.methods import TrainedRun, by_data, methods_of, read_run
 from auglabel.lab.report.page import Picture, Section, parts_of, picture_of, render
 from auglabel.lab.runs.run import Run
 from auglabel.util.atomic_write import write_bytes, write_text
+from auglabel.util.checks import shown
 
 LARGEST = 3_000_000  # bytes of a page; beyond that pictures are left out
 TILE = 48  # pixels of an image on a contact sheet
@@ -53,22 +54,14 @@ def report(names: Sequence[str], options: ReportOptions, words: Sequence[str], c
             "for images that lie elsewhere now, and names of your own parts: --augment module:function."
         )
     where = [f"--{key}={value}" for key, value in pairs(words) if key in ELSEWHERE]
-    typed = [value for key, value in pairs(words) if key in NAMED]
+    typed = [value for key, value in pairs(words) if key in NAMED and ":" in value]
     runs, notes = [], []
     for name in dict.fromkeys(str(Path(name)) for name in names):
         run, remarks = read_run(Path(name))
         runs.append(run)
         notes += remarks
-    pictures = []
-    for group in by_data(runs):
-        for method in methods_of(group):
-            if method.first.history:
-                try:
-                    sheet = _sheet_of_run(method.first, where, typed)
-                    pictures.append((method.first.name, picture_of(method.title, sheet)))
-                except (UserError, OSError, ImportError) as error:
-                    notes.append(f"There are no pictures of {method.first.name}: {error}")
-    return write_report(runs, pictures, notes, options, console)
+    pictures, missing = _pictures_of(runs, where, typed)
+    return write_report(runs, pictures, [*notes, *missing], options, console)
 
 
 def write_report(
@@ -111,11 +104,32 @@ def _write_figures(part: Section, folder: Path) -> None:
     write_text(folder / "cost.tex", f"% {part.name}: one run\n{part.costs.latex()}\n")
 
 
+def _pictures_of(
+    runs: Sequence[TrainedRun], where: Sequence[str], typed: Sequence[str]
+) -> tuple[list[tuple[str, Picture]], list[str]]:
+    """The contact sheet of each method whose labels learn, and a note for each that cannot be drawn."""
+    pictures, notes = [], []
+    for method in (method for group in by_data(runs) for method in methods_of(group)):
+        run = method.first
+        if not run.history:
+            continue
+        try:
+            pictures.append((run.name, picture_of(method.title, _sheet_of_run(run, where, typed))))
+        except (UserError, OSError, ImportError) as error:
+            notes.append(f"There are no pictures of {run.name}: {error}")
+        except Exception as error:
+            if not any(value in typed for value in flat(run.recipe).values()):
+                raise  # it has no part of the user's own
+            notes.append(f"There are no pictures of {run.name}: {type(error).__name__}: {shown(error)}")
+    return pictures, notes
+
+
 def _sheet_of_run(trained: TrainedRun, where: Sequence[str], typed: Sequence[str]) -> Image.Image:
-    """The contact sheet of a run; its network is needed only where the augmentation attacks it."""
+    """The contact sheet of a run; its network is needed only where the augmentation may use it."""
     run = Run(Path(trained.name))
     recipe = read_recipe(str(run.recipe_file), where, typed=typed)
     data, parts = data_for(recipe)
     run.require_data(data, parts)
-    model = run.network(recipe, data)[0] if recipe.augment.name == "adversarial" else None
+    used = recipe.augment.name == "adversarial" or ":" in recipe.augment.name
+    model = run.network(recipe, data)[0] if used else None
     return sheet_of(recipe, data, parts, model, trained.history[-1], tile=TILE)
