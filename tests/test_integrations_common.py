@@ -3,7 +3,7 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
-from auglabel import Adversarial, AugmentAndLabel, AugMix, Mixup, RandAug
+from auglabel import Adversarial, AugmentAndLabel, AugMix, Clean, Mixup, RandAug
 from auglabel.integrations.common import OnNormalized, learned_for, own_share
 from auglabel.integrations.timm import TimmMixup
 from auglabel.models.by_name import Normalized
@@ -60,6 +60,19 @@ def test_images_normalised_otherwise_are_refused(batch):
         OnNormalized(AugMix(), (0.5,), (0.5,))(normalized(pixels), labels)
     with pytest.raises(ValueError, match="std above 0"):
         OnNormalized(AugMix(), (0.5,), (0.0,))
+
+
+def test_every_normalised_batch_to_measure_is_looked_at_and_the_first_to_train_on(batch):
+    pixels, labels = batch
+    elsewhere = normalized(pixels).to("meta"), labels.to("meta")  # where a look at values is an error
+    augment, bucket = OnNormalized(Clean(), MEAN, STD), torch.zeros_like(labels)
+    augment(normalized(pixels), labels, bucket=bucket)  # measured, which is not the first to train on
+    with pytest.raises(RuntimeError, match="meta"):
+        augment(*elsewhere)
+    augment(normalized(pixels), labels)
+    assert augment(*elsewhere).images.shape == pixels.shape
+    with pytest.raises(RuntimeError, match="meta"):
+        augment(*elsewhere, bucket=bucket.to("meta"))
 
 
 def test_an_auglabel_comes_with_its_options():

@@ -6,9 +6,11 @@ import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
+from made_results import make_result
 from sweeps import SMALL, TINY
 
 from auglabel.lab.evaluate import corrupted
@@ -248,6 +250,17 @@ def test_the_digest_is_not_of_where_data_lie():
     here, elsewhere = (Job("a", read_recipe("cpu-cifar10", [f"--data.root={root}"])) for root in "xy")
     assert here.digest == elsewhere.digest
     assert "root" not in here.plain["data"]
+
+
+def test_a_result_of_ccat_without_a_radius_is_of_another_recipe(tmp_path):
+    results, now = Results(tmp_path), tiny(words=["--regime=ccat"])
+    make_result(SimpleNamespace(results=results), now)
+    assert results.read(now) is not None
+    result = json.loads(results.file(now).read_text())
+    assert result["recipe"]["labels"].pop("radius") == "drawn"
+    results.file(now).write_text(json.dumps(result))
+    with pytest.raises(ValueError, match=r"another version of its recipe, which had labels.radius largest"):
+        results.read(now)
 
 
 def test_a_result_whose_usual_values_were_others_is_named(tmp_path):

@@ -8,6 +8,7 @@ import yaml
 from auglabel.lab.recipe.catalogue import AUGMENTATIONS, DATASETS
 from auglabel.lab.recipe.options import RecipeError
 from auglabel.lab.recipe.read import RECIPES, help_text, read_recipe, recipe_names, recipe_text
+from auglabel.lab.recipe.yamlfile import sealed_text
 from auglabel.lab.runs.run import Run
 
 
@@ -413,6 +414,20 @@ def test_the_recipe_of_a_run_is_known_when_it_was_damaged(tmp_path, written):
     run.recipe_file.write_text(f"{content.replace('epochs: 40', 'epochs: 41')}{seal}\n")
     with pytest.raises(ValueError, match="is damaged"):
         run.recipe()
+
+
+def test_ccat_without_a_radius_means_largest_in_a_run_and_drawn_in_a_recipe_of_the_user(tmp_path, written):
+    recipe = read_recipe("embedded", ["--regime=ccat"])
+    lines = recipe.as_yaml().splitlines(keepends=True)
+    assert "labels: {name: ccat, rho: 10.0, radius: drawn}\n" in lines
+    old = "".join(lines).replace(", radius: drawn", "")
+    run = Run(tmp_path / "run")
+    run.path.mkdir()
+    run.recipe_file.write_text(sealed_text(old))
+    assert run.recipe().labels.options == {"rho": 10.0, "radius": "largest"}
+    with pytest.raises(ValueError, match=r"cannot go on .* has labels.radius: drawn, not largest"):
+        run.require_free(recipe, resume=True)
+    assert read_recipe(str(written(old))).labels.options == {"rho": 10.0, "radius": "drawn"}
 
 
 def test_the_recipe_of_a_run_cut_short_anywhere_is_named(tmp_path):

@@ -74,19 +74,28 @@ class OnNormalized(Around):
                 f"got {kind_of(images)}."
             )
 
+    def _checked(self, images: Tensor, measuring: bool) -> Tensor:
+        images = super()._checked(images, measuring)
+        if measuring or readable(images) or not self._looked:  # a look makes an accelerator wait
+            self._require_pixels(images)
+            self._looked = self._looked or (not measuring and images.numel() > 0)
+        return images
+
     def apply(self, images, labels, distance, model, generator) -> View:  # type: ignore[no-untyped-def]
         normalize = Normalize(self.mean, self.std).to(images.device)
         pixels = images.float() * normalize.std + normalize.mean
-        if readable(pixels) or (pixels.numel() and not self._looked):  # a look makes an accelerator wait
-            self._require_pixels(pixels, slack=max(1e-3, 4 * torch.finfo(images.dtype).eps))
-            self._looked = True
         inside = None if model is None else nn.Sequential(normalize, unwrapped(model))
         view = self.inner.apply(pixels.clamp_(0, 1), labels, distance, inside, generator)
         return replace(view, images=normalize(view.images).to(images.dtype))
 
-    def _require_pixels(self, pixels: Tensor, slack: float) -> None:
-        """Check that pixels are in [0, 1], up to float error."""
-        low, high = (float(edge) for edge in pixels.aminmax())
+    def _require_pixels(self, images: Tensor) -> None:
+        """Check that pixels are in [0, 1] once mean and std are undone, up to float error."""
+        if not images.numel():
+            return
+        mean, std = (torch.tensor(each, device=images.device) for each in (self.mean, self.std))
+        ends = [end(images, dim=(0, 2, 3)).float() * std + mean for end in (torch.amin, torch.amax)]
+        low, high = float(ends[0].min()), float(ends[1].max())
+        slack = max(1e-3, 4 * torch.finfo(images.dtype).eps)
         if not (low >= -slack and high <= 1 + slack):
             raise UserError(
                 f"images must be in [0, 1] once mean {self.mean} and std {self.std} are undone, got values "

@@ -178,6 +178,14 @@ def listed(value: Any) -> Any:
     return [listed(each) for each in value] if isinstance(value, tuple | list) else value
 
 
+def stored_meaning(recipe: Mapping[str, Any]) -> dict[str, Any]:
+    """A recipe that a run or result has stored: CCAT without `radius` is from before there was a choice."""
+    labels = recipe.get("labels")
+    if isinstance(labels, dict) and labels.get("name") == "ccat":
+        return {**recipe, "labels": {"radius": "largest", **labels}}
+    return dict(recipe)
+
+
 def flat(sections: Mapping[str, Any], between: str = ".") -> dict[str, Any]:
     """{"labels": {"alpha": 1}, "seed": 0} as {"labels.alpha": 1, "seed": 0}."""
     options: dict[str, Any] = {}

@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 
 from auglabel.errors import UserError
+from auglabel.lab.recipe.recipe import stored_meaning
 from auglabel.util.checks import shown
 from auglabel.util.yaml_values import MOST, too_many
 
@@ -75,7 +76,7 @@ def read_yaml(path: Path) -> tuple[Lines, dict[str, Any]]:
         raise UserError(f"{path}{place}: this is not a recipe's YAML ({why}).") from None
     if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):
         raise UserError(f'{path}: a recipe holds lines such as "epochs: 40", got something else.')
-    return lines, found
+    return lines, found if seal is None else stored_meaning(found)  # only runs write a checksum
 
 
 def _number(node: yaml.Node | None, prefix: str, lines: Lines) -> None:

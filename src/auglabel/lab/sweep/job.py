@@ -24,7 +24,7 @@ from auglabel.lab.evaluate.request import fit, measure_network
 from auglabel.lab.process.memory import keep_memory
 from auglabel.lab.recipe.catalogue import augmentation_for
 from auglabel.lab.recipe.options import MENUS, defaults_of
-from auglabel.lab.recipe.recipe import ELSEWHERE, Choice, Recipe, flat
+from auglabel.lab.recipe.recipe import ELSEWHERE, Choice, Recipe, flat, stored_meaning
 from auglabel.lab.recipe.seeding import generator_for
 from auglabel.lab.runs.records import seconds_by_part
 from auglabel.lab.runs.run import Run
@@ -104,7 +104,7 @@ class Results:
         result = read_result(self.file(job))
         if len(result["evaluations"]) != len(job.measured):
             raise UserError(f"{self.file(job)} is damaged: not all that was measured is there. Remove it.")
-        before, now = flat(result["recipe"]), flat(job.plain)
+        before, now = flat(stored_meaning(result["recipe"])), flat(job.plain)
         if "augment.magnitudes" not in before:
             # older results name the default interpolation, newer ones leave it None
             before.pop("augment.interpolation", None)
