@@ -133,7 +133,7 @@ def measured_table(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> Table:
 
 
 def _mean(result: Mapping[str, Any], places: Sequence[int], metric: str) -> float:
-    """Of a metric of one run, over the rows of the evaluations in these places."""
+    """The mean of a metric over all rows of the evaluations of one run in these places."""
     evaluations = [result["evaluations"][place] for place in places]
     return statistics.fmean(
         row[each["columns"].index(metric)] for each in evaluations for row in each["rows"]
