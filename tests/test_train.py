@@ -23,7 +23,7 @@ import torch
 from auglabel import RandAug, __version__, cli
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.runs.checkpoint import load_checkpoint, save_checkpoint
-from auglabel.lab.runs.records import Resumed
+from auglabel.lab.runs.records import TIMES, Resumed
 from auglabel.lab.runs.run import Run
 from auglabel.lab.train import train as train_module
 from auglabel.lab.train.launch import launch, stop_signals
@@ -31,7 +31,6 @@ from auglabel.table_file import load_table
 
 ROOT = Path(__file__).parents[1]
 TINY = ["--split.train=120", "--split.validation=60", "--split.test=40", "--batch_size=30", "--tracker=none"]
-TIMES = ("seconds", "images_per_second", "calibration_share")  # of an epoch: what differs between equal runs
 
 
 def train(out, *words, epochs=2):

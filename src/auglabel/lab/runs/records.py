@@ -34,6 +34,7 @@ from auglabel.util.checksummed_json import mismatch, read_checksummed, write_che
 
 RUN_FORMAT = "auglabel run, version 1"
 PARTS = ("train", "validation", "test")
+TIMES = ("seconds", "images_per_second", "calibration_share")  # of an epoch: what differs between equal runs
 
 Record = TypeVar("Record")
 
