@@ -151,6 +151,14 @@ def test_a_bug_shows_its_traceback_and_asks_for_a_report(kind, flags, demo_that_
     assert "Please report it" in told
 
 
+def test_a_module_of_ours_that_is_missing_is_a_bug_and_no_extra(demo_that_raises, capsys):
+    demo_that_raises(ModuleNotFoundError("No module named 'auglabel.lab.gone'", name="auglabel.lab.gone"))
+    assert cli.main(["demo"]) == 1
+    told = capsys.readouterr().err
+    assert "Please report it" in told
+    assert "pip install" not in told
+
+
 def test_an_error_of_torch_is_no_mistake_of_the_user(monkeypatch, capsys, tmp_path):
     def broken(*parts, **options):
         raise ValueError("optimizer got an empty parameter list")

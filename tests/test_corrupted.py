@@ -373,3 +373,10 @@ def test_large_images_are_not_kept(tmp_path):
     source = pictures(count=3, side=65)
     kept_in(tmp_path).source(source, data_of(source)).fetch(torch.arange(3))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_streamed_images_are_not_kept_whose_checksum_says_nothing_of_their_pixels(tmp_path):
+    source = pictures()
+    source.streams = True
+    kept_in(tmp_path).source(source, data_of(source)).fetch(torch.arange(3))
+    assert list(tmp_path.iterdir()) == []

@@ -1,7 +1,9 @@
 """The scale `fast`: its rows, how rho and alpha are chosen, fitted temperatures, options of all runs."""
 
+import importlib
 import json
 import re
+import sys
 
 import pytest
 import yaml
@@ -13,6 +15,7 @@ from auglabel.lab.paper import rows
 from auglabel.lab.paper.assemble import assemble
 from auglabel.lab.paper.choices import choices
 from auglabel.lab.paper.overview import points_of
+from auglabel.lab.paper.passed import keep_options
 from auglabel.lab.paper.row import Row
 from auglabel.lab.paper.rows_fast import FAST
 from auglabel.lab.paper.study import NAMES, Study, in_order
@@ -217,6 +220,34 @@ def test_options_reach_every_run_are_kept_and_stand_in_the_note(one_row, tmp_pat
     said = capsys.readouterr().err
     assert "were made with --optimizer.momentum=0.5 --batch_size=8, got --batch_size=16" in said
     assert len(list((tmp_path / "results" / "fast" / "runs").glob("*.json"))) == 1
+
+
+@pytest.mark.parametrize(
+    "option", ["loss", "data", "data.name", "model", "model.name", "augment", "labels", "labels.name"]
+)
+@pytest.mark.parametrize("way", ["--assemble", "--plan", "--workers=1"])
+def test_kept_options_import_nothing_that_was_not_typed(one_row, tmp_path, monkeypatch, capsys, option, way):
+    monkeypatch.chdir(tmp_path)
+    imported, really = [], importlib.import_module
+    monkeypatch.setattr(importlib, "import_module", lambda name: imported.append(name) or really(name))
+    keep_options(tmp_path / "downloaded" / "fast", ["--batch_size=8", f"--{option}=evil:part"])
+    assert main(["reproduce", "table2", "--scale=fast", "--out=downloaded", way]) == 1
+    assert "evil" not in imported
+    said = capsys.readouterr().err
+    assert '"evil:part", which would be imported and run, and no file may ask for that' in said
+    assert f"say so: --batch_size=8 --{option}=evil:part" in said
+
+
+def test_kept_options_that_are_typed_again_may_name_an_own_part(one_row, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
+    body = "open('imported', 'w').close()\ndef loss(model, images, view, policy, again): pass\n"
+    (tmp_path / "trusted_loss.py").write_text(body)
+    typed = ["--loss=trusted_loss:loss", "--batch_size=8"]
+    keep_options(tmp_path / "results" / "fast", typed)
+    assert main(["reproduce", "table2", "--scale=fast", "--assemble", *reversed(typed)]) == 0
+    assert (tmp_path / "imported").exists()
+    sys.modules.pop("trusted_loss")
 
 
 def test_results_without_options_get_none_beside_them(one_row, tmp_path, monkeypatch, capsys):

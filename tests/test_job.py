@@ -333,3 +333,7 @@ def test_an_epoch_of_a_few_steps_costs_something():
     short, long = forecast.forecast(tiny()), forecast.forecast(tiny(words=["--epochs=200"]))
     assert short > 0
     assert 20 < long / short < 500
+
+
+def test_a_radius_of_zero_is_kept_of_a_measurement():
+    assert Measurement("pgd", epsilon=0.0).as_dict() == {"on": "pgd", "epsilon": 0.0}

@@ -19,6 +19,7 @@ import torch
 import torch.nn.functional as F
 
 from auglabel import Augmentation, DistanceGrid, LabelPolicy, View
+from auglabel.labels import TablePolicy
 from auglabel.data.source import InMemory, in_memory
 
 
@@ -31,6 +32,18 @@ class Fade(Augmentation):
     def apply(self, images, labels, distance, model, generator) -> View:
         kept = 1 - self.most * distance.strength[:, None, None, None]
         return View((images * kept).to(images.dtype), labels, distance.bucket, distance.strength)
+
+
+class Learned(TablePolicy):
+    """As sure of a bucket as the network is right there"""
+
+    adaptive = True
+
+    def __init__(self, num_classes: int, grid: DistanceGrid) -> None:
+        super().__init__(num_classes, torch.ones(len(grid)))
+
+    def update(self, seen) -> None:
+        self.table.copy_(seen.accuracy.nan_to_num(1.0).to(self.table))
 
 
 class Sure(LabelPolicy):
@@ -122,6 +135,13 @@ def test_own_parts_are_swept_beside_ours():
     assert cli.main(["sweep", "embedded", *words, *typed, *TINY, "--out=swept"]) == 0
     points = json.loads(Path("swept/summary.json").read_text())["points"]
     assert [point["values"]["augment"] for point in points] == ["own_parts:Fade", "randaug"]
+
+
+def test_a_sweep_keeps_the_labels_that_an_own_policy_learned():
+    words = ["--labels=own_parts:Learned", "--seeds=1", "--measure=clean", "--workers=1", "--out=swept"]
+    assert cli.main(["sweep", "embedded", "--over=momentum=0.9", *words, *TINY]) == 0
+    (file,) = Path("swept/results").glob("*.json")
+    assert json.loads(file.read_text())["label_spread"]["highest"] <= 1
 
 
 def test_a_loss_of_the_users_own_is_called_by_the_trainer():

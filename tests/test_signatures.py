@@ -165,3 +165,12 @@ def test_help_takes_meanings_from_the_arguments_of_a_docstring():
         "  --labels.a_very_long_name_of_an_option",
         "                        (default: null)",
     ]
+
+
+@pytest.mark.parametrize("annotation", ["Unknown", "int.nothing", "1 +"])
+def test_a_function_whose_annotations_cannot_be_resolved_still_has_its_options(annotation):
+    def build(widths=3):
+        return widths
+
+    build.__annotations__["widths"] = annotation
+    assert options_of(build)["widths"].default == 3

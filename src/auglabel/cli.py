@@ -49,6 +49,8 @@ def main(words: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _fail("stopped.", 130)
     except ModuleNotFoundError as missing:
+        if (missing.name or "").startswith("auglabel"):
+            return _fail(BUG, 1, always=True)
         return _fail(
             f"{name} needs {missing.name}, which is not installed. "
             "Install the extra that brings it: pip install 'auglabel[train]'.",

@@ -34,10 +34,10 @@ def options_of(call: Callable[..., Any], given: Iterable[str] = ()) -> dict[str,
     """The arguments of `call` that can be given by name, but for those in `given`."""
     try:
         parameters = inspect.signature(call, eval_str=True).parameters
-    except NameError:  # an annotation that only type checkers can resolve
-        parameters = inspect.signature(call).parameters
     except ValueError:  # a builtin without a signature
         return {}
+    except Exception:  # an annotation that only type checkers can resolve, or a wrong one
+        parameters = inspect.signature(call).parameters
     by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     return {
         name: Option(parameter.annotation, parameter.default)

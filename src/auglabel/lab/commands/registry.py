@@ -1,4 +1,4 @@
-"""Every command and its summary, in the order of the help. Each is the module of this folder that has its name.
+"""Every command and its summary, in the order of the help: each is the module here that has its name.
 
 Such a module is imported when its command is used. It has `run(words)`, which returns an exit code or None,
 and, for the help that arguments.py prints, USAGE (what comes before the options), OPTIONS (the dataclasses

@@ -73,6 +73,8 @@ class MadeImages(CorruptedImages):
         made = Made(test, partial(self.made, name, severity))
         if self.cache is None or data is None or math.prod(test.shape) > LARGEST_KEPT:
             return made
+        if test.streams:  # its checksum is of files, not of the pixels that `resize` and crops make of them
+            return made
         keys = [data.checksum, name, severity, self.options.corruption_seed, self.options.parameters]
         words = json.dumps([*keys, self.options.frost, __version__, torch.__version__])
         key = hashlib.blake2b(words.encode(), digest_size=8).hexdigest()

@@ -11,6 +11,8 @@ from pathlib import Path
 
 from auglabel.errors import UserError
 from auglabel.lab.recipe.options import pairs
+from auglabel.lab.recipe.read import NAMED
+from auglabel.util.checks import shown
 from auglabel.util.checksummed_json import read_checksummed, write_checksummed
 
 FORMAT = "auglabel options of all runs, version 1"
@@ -22,6 +24,7 @@ def options_of(folder: Path, words: Sequence[str]) -> tuple[str, ...]:
     given = _checked(words)
     kept = _kept(folder)
     if not given:
+        _require_no_own_parts(folder, kept or ())
         return kept or ()
     if kept is None and any((folder / "runs").glob("*.json")):
         kept = ()
@@ -46,6 +49,16 @@ def _kept(folder: Path) -> tuple[str, ...] | None:
         return None
     found = read_checksummed(_file(folder), FORMAT, what="the options of all runs", shape={"options": [str]})
     return tuple(found["options"])
+
+
+def _require_no_own_parts(folder: Path, kept: Sequence[str]) -> None:
+    """A file cannot make us import a module: what it names as module:function must be typed again."""
+    for key, value in pairs(kept):
+        if key.removesuffix(".name") in NAMED and ":" in value:
+            raise UserError(
+                f'the results in {folder} were made with "{shown(value)}", which would be imported and run, '
+                f"and no file may ask for that. If you trust it, say so: {shown(' '.join(kept))}"
+            )
 
 
 def _file(folder: Path) -> Path:

@@ -51,7 +51,7 @@ def make_model(name: str, data: DataSet, options: dict[str, Any]) -> nn.Module:
     try:
         model = function(**{key: value for key, value in given.items() if key in asked}, **options)
     except (RuntimeError, TypeError, ValueError, KeyError, AttributeError) as error:
-        raise UserError(f"{name} could not be built: {str(error).split(chr(10), 1)[0]}") from None
+        raise UserError(f"{name} could not be built: {str(error).split(chr(10), 1)[0]}") from error
     if not isinstance(model, nn.Module):
         raise UserError(f"{name} must return a torch.nn.Module, got a {type(model).__name__}.")
     require_predictions(name, model, data)
@@ -67,7 +67,7 @@ def require_predictions(name: str, model: nn.Module, data: DataSet) -> None:
             logits = model(torch.zeros(1, channels, height, width))
     except (RuntimeError, ValueError, TypeError) as error:
         why = str(error).split("\n", 1)[0]
-        raise UserError(f"{name} does not take the {size} images of {data.name}: {why}") from None
+        raise UserError(f"{name} does not take the {size} images of {data.name}: {why}") from error
     if getattr(logits, "shape", None) != (1, len(data.classes)):
         came = tuple(logits.shape) if hasattr(logits, "shape") else type(logits).__name__
         raise UserError(

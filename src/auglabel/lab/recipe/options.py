@@ -122,4 +122,4 @@ def flags(kind: type[Flags], words: Sequence[str]) -> tuple[Flags, list[str]]:
     try:
         return kind(**found), rest
     except (ValueError, TypeError) as error:
-        raise RecipeError(f"--{error}" if str(error).startswith(tuple(options)) else str(error)) from None
+        raise RecipeError(f"--{error}" if str(error).startswith(tuple(options)) else str(error)) from error

@@ -232,7 +232,7 @@ class _Draft:
             named = [key for key in options if re.search(rf"\b{key}\b", str(error))]
             origins = [self._origin(f"{section}.{key}".lstrip(".")) for key in named]
             place = next(filter(None, origins), self._origin(section))
-            raise RecipeError(f"{place}{error}") from None
+            raise RecipeError(f"{place}{error}") from error
 
     def _origin(self, key: str) -> str:
         """Where the value of `key`, or else its section's name, was set; nothing for a default."""
@@ -270,7 +270,7 @@ def _regime(name: str, place: str) -> Regime:
     try:
         return regime(name)
     except ValueError as error:
-        raise RecipeError(f"{place}{error}") from None
+        raise RecipeError(f"{place}{error}") from error
 
 
 def _settings_of_regime(setting: Setting) -> list[Setting]:

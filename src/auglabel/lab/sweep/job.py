@@ -188,7 +188,7 @@ def _result(job: Job, run: Run) -> dict[str, Any]:
     """What a job and its run say before anything is measured."""
     facts = run.facts()
     assert facts is not None  # training has recorded them
-    learns = job.recipe.labels.name.startswith("autolabel")
+    learns = job.recipe.labels.name != "table" and run.table_file.is_file()
     labels = read_checksummed(run.table_file, TABLE, what="a label table")["confidence"] if learns else None
     data, images = facts.data, facts.data.images
     return {

@@ -44,7 +44,7 @@ class Measurement:
 
     def as_dict(self) -> dict[str, Any]:
         """What was asked for, as JSON."""
-        return {key: value for key, value in asdict(self).items() if value not in (None, False)}
+        return {key: value for key, value in asdict(self).items() if value is not None and value is not False}
 
 
 def digest_words(measured: Iterable[Measurement]) -> list[str]:
