@@ -1,5 +1,6 @@
 import contextlib
 import io
+import shutil
 import sys
 from typing import NamedTuple
 
@@ -45,6 +46,16 @@ def test_it_goes_on_with_the_runs_that_are_there(shown, monkeypatch, capsys):
     assert cli.main(["demo", "--seeds=1", "--epochs=1"]) == 0
     assert "3 runs, 0 of them to do" in capsys.readouterr().out
     assert {path: path.stat().st_mtime_ns for path in (shown.folder / demo.FOLDER).rglob("*.json")} == before
+
+
+def test_it_trains_again_where_a_result_is_left_without_its_run(shown, tmp_path, monkeypatch, capsys):
+    shutil.copytree(shown.folder, tmp_path / "copy")
+    monkeypatch.chdir(tmp_path / "copy")
+    (lost,) = (tmp_path / "copy" / demo.FOLDER / "runs").glob("AutoLabel*/")
+    shutil.rmtree(lost)
+    assert cli.main(["demo", "--seeds=1", "--epochs=1"]) == 0
+    assert "3 runs, 1 of them to do" in capsys.readouterr().out
+    assert Run(lost).model_file.exists()
 
 
 def test_it_ends_well_without_what_draws_its_page(shown, monkeypatch, capsys):

@@ -154,6 +154,16 @@ def test_the_blocks_of_a_page_run_in_order(page, room, monkeypatch):
             require_printed(block, printed)
 
 
+def test_the_labels_of_the_extension_that_learns_are_recorded_and_shown(room, monkeypatch, capsys):
+    module = module_of("docs/extending.md", room, monkeypatch)
+    exec((room / "page.py").read_text(), vars(module))
+    small = ["--epochs=1", "--split.train=60", "--split.validation=40", "--model.widths=[4,8,8]"]
+    assert cli.main(["train", "embedded", "--labels=mine:AsAccurate", *small, "--out=runs/learned"]) == 0
+    assert len(Run(room / "runs/learned").history()) == 1
+    assert cli.main(["inspect", "runs/learned"]) == 0
+    assert "shear_x" in capsys.readouterr().out
+
+
 def module_of(page, room, monkeypatch):
     """A module whose source is the page's Python, each line where the page has it."""
     lines = []

@@ -182,7 +182,7 @@ def test_only_recipes_of_the_papers_size_have_gpu_hours():
             "cifar100-at_autolabel-0.1",
             "alpha from 0.005 to 1 and does not print it; here it is that",
         ),
-        ("cifar10-mixup-1", "Of the paper's table 5 and 6. About 2 GPU hours, by arithmetic."),
+        ("cifar10-mixup-1", "A row of the paper's tables 5 and 6. About 2 GPU hours, by arithmetic."),
     ],
 )
 def test_a_printed_recipe_says_what_the_paper_leaves_open_and_what_a_run_would_take(name, told):

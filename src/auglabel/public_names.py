@@ -12,7 +12,7 @@ from auglabel.augment_and_label import AugmentAndLabel
 from auglabel.autolabel import AutoLabel
 from auglabel.calibration import Calibration
 from auglabel.distance import Distance, DistanceGrid
-from auglabel.labels import CCAT, FixedTable, LabelPolicy, LabelSmoothing, MixupLabels, OneHot
+from auglabel.labels import CCAT, FixedTable, LabelPolicy, LabelSmoothing, MixupLabels, OneHot, TablePolicy
 from auglabel.measure import calibrate, every_bucket, measure
 from auglabel.pooling import Pool, PooledCalibration
 from auglabel.scaling import TemperatureScaling, VectorScaling
@@ -40,6 +40,7 @@ __all__ = [
     "Pool",
     "PooledCalibration",
     "RandAug",
+    "TablePolicy",
     "TemperatureScaling",
     "VectorScaling",
     "View",

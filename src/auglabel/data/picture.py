@@ -22,7 +22,6 @@ Pixels = npt.NDArray[np.uint8]  # (C, H, W)
 
 WIDE_MODES = ("I", "I;16", "I;16L", "I;16B", "I;16N")  # up to 16 bits are taken
 GREY_MODES = ("1", "L", "LA", *WIDE_MODES)
-MODES = (*GREY_MODES, "P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr", "HSV")
 
 FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")  # PostScript, for one, is a program
 HUGE = 2**26  # pixels that no picture is enlarged to

@@ -64,6 +64,7 @@ def run(words: list[str]) -> None:
     sweep = sweep_of(options)
     FOLDER.mkdir(parents=True, exist_ok=True)
     with locked(FOLDER, f"another demo is under way in {FOLDER}: wait for it."):
+        _remove_results_without_runs(sweep)
         left = sum(map(len, sweep.waiting()))
         console.print(f"{sweep.count} runs, {left} of them to do, in {FOLDER}", markup=False)
         require_done(sweep.run(Executor(), console), sweep.count)
@@ -79,6 +80,13 @@ def sweep_of(options: DemoOptions) -> Grid:
     points = [Point(name.replace(" ", "_"), values) for name, values in METHODS.items()]
     results = Results(FOLDER / "results", FOLDER / "runs")
     return Grid(shared, points, range(options.seeds), results)
+
+
+def _remove_results_without_runs(sweep: Grid) -> None:
+    """So that they are made again: the page shows the runs themselves."""
+    for job in (job for jobs in sweep.jobs for job in jobs):
+        if not sweep.results.run(job).model_file.exists():
+            sweep.results.file(job).unlink(missing_ok=True)
 
 
 def show(sweep: Grid, console: Console) -> None:
@@ -125,7 +133,7 @@ def measured_table(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> Table:
 
 
 def _mean(result: Mapping[str, Any], places: Sequence[int], metric: str) -> float:
-    """Of a metric of one run, over the rows of the evaluations in these places."""
+    """The mean of a metric over all rows of the evaluations of one run in these places."""
     evaluations = [result["evaluations"][place] for place in places]
     return statistics.fmean(
         row[each["columns"].index(metric)] for each in evaluations for row in each["rows"]

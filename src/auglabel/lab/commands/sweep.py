@@ -66,7 +66,7 @@ class SweepOptions:
 
     @cached_property
     def names(self) -> list[str]:
-        """Of what is measured."""
+        """What to measure on the test images, each name once."""
         return list(dict.fromkeys(name.strip() for name in self.measure.split(","))) if self.measure else []
 
     def measured(self) -> tuple[Measurement, ...]:

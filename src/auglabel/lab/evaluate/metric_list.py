@@ -1,4 +1,4 @@
-"""Every metric once: its title, its unit, which direction is better, and how its numbers are written."""
+"""Every metric once: its title, its unit, and how its numbers are written."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ class Metric:
     """How a metric is shown. Values are fractions, or plain numbers; `unit` says what they are shown in."""
 
     title: str
-    better: Literal["higher", "lower", "neither"]
     unit: Literal["", "%", "x 1000"] = ""
 
     @property
@@ -28,26 +27,26 @@ class Metric:
         """A value in the metric's unit, with `fewer` digits after the point than usual."""
         return f"{SCALES[self.unit] * value:.{max(0, DIGITS[self.unit] - fewer)}f}"
 
-    def mean_and_spread(self, values: Sequence[float], between: str = " ± ") -> str:
+    def mean_and_spread(self, values: Sequence[float]) -> str:
         """Mean ± standard deviation over seeds; the mean alone where there is one seed."""
         mean = self.shown(statistics.fmean(values))
-        return mean if len(values) == 1 else f"{mean}{between}{self.shown(statistics.stdev(values))}"
+        return mean if len(values) == 1 else f"{mean} ± {self.shown(statistics.stdev(values))}"
 
 
 METRICS = {
-    "accuracy": Metric("accuracy", "higher", "%"),
-    "confidence": Metric("confidence", "neither", "%"),
-    "ece": Metric("ECE", "lower", "%"),
-    "debiased_ece": Metric("debiased ECE", "lower", "%"),
-    "equal_mass_ece": Metric("equal-mass ECE", "lower", "%"),
-    "classwise_ece": Metric("class-wise ECE", "lower", "%"),
-    "max_ce": Metric("maximum calibration error", "lower", "%"),
-    "nll": Metric("NLL", "lower"),
-    "brier": Metric("Brier", "lower"),
-    "aurc": Metric("AURC", "lower", "x 1000"),
-    "adversarial_accuracy": Metric("adversarial accuracy", "higher", "%"),
-    "label_mean": Metric("mean label", "neither", "%"),
-    "delta": Metric("Delta", "higher", "%"),
+    "accuracy": Metric("accuracy", "%"),
+    "confidence": Metric("confidence", "%"),
+    "ece": Metric("ECE", "%"),
+    "debiased_ece": Metric("debiased ECE", "%"),
+    "equal_mass_ece": Metric("equal-mass ECE", "%"),
+    "classwise_ece": Metric("class-wise ECE", "%"),
+    "max_ce": Metric("maximum calibration error", "%"),
+    "nll": Metric("NLL"),
+    "brier": Metric("Brier"),
+    "aurc": Metric("AURC", "x 1000"),
+    "adversarial_accuracy": Metric("adversarial accuracy", "%"),
+    "label_mean": Metric("mean label", "%"),
+    "delta": Metric("Delta", "%"),
 }
 OVER_CORRUPTIONS = {  # the mean over all pairs of corruption and severity, as the paper writes it
     "caccuracy": "cAccuracy",
@@ -65,5 +64,5 @@ def metric_named(name: str) -> Metric:
     if plain in OVER_CORRUPTIONS:
         metric = replace(METRICS[plain[1:]], title=OVER_CORRUPTIONS[plain])
     else:
-        metric = METRICS.get(plain) or Metric(plain, "neither", "%")
+        metric = METRICS.get(plain) or Metric(plain, "%")
     return replace(metric, title=f"{metric.title} at {temperature}") if temperature else metric

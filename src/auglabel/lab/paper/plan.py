@@ -58,7 +58,7 @@ def costs_of(study: Study, rows: Sequence[Row], told: Callable[[str], None]) -> 
 
 
 def unit(study: Study) -> str:
-    """Of what a row costs: tried here, or by the arithmetic in the recipes' headers."""
+    """What costs are counted in: GPU hours as recipes/rows.yaml estimates them, or core-hours tried here."""
     return "gpu_hours" if study.scale == "paper" else "core_hours"
 
 

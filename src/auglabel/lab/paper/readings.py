@@ -66,7 +66,10 @@ def _mean(
 
 
 def _label_fall(labels: dict[str, list[float]] | None) -> float | None:
-    """Over kinds with several levels; an odd one's middle level belongs to neither half."""
+    """How much lower labels are in the upper half of the levels, mean over kinds with several levels.
+
+    The middle one of an odd number of levels belongs to neither half.
+    """
     kinds = [values for values in (labels or {}).values() if len(values) > 1]
     falls = [
         statistics.fmean(values[: len(values) // 2]) - statistics.fmean(values[-(len(values) // 2) :])

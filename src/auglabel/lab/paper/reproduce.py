@@ -68,7 +68,7 @@ def reproduce(
     rows = study.rows(names)
     failed: list[str] = []
     if not how.assemble:
-        if not (how.plan and how.scale == "paper"):  # whose cost is in its recipes
+        if not (how.plan and how.scale == "paper"):  # whose cost is in recipes/rows.yaml
             study.require_data(rows)
         if how.plan:
             costs = _show_plan(study, rows, executor, console)

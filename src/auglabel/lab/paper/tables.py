@@ -184,7 +184,7 @@ def _record(line: Line, metric: str, found: Found) -> Record:
 
 
 def _value(row: Row, seed: int, metric: str, found: Found) -> float | None:
-    """Of one run; Delta needs vanilla's of the same seed."""
+    """A metric of one run, None if it was not measured; Delta needs the vanilla run of the same seed."""
     if metric != "delta":
         return reading(found[row.name][seed], metric)
     vanilla = found.get(f"{row.data}-vanilla_at", found.get(f"{row.data}-vanilla", {}))

@@ -103,7 +103,7 @@ def judge(family: Sequence[Mapping[str, Any]], values: Values) -> list[Verdict]:
 
 
 def _judge(family: Sequence[Mapping[str, Any]], values: Values) -> list[Verdict]:
-    """Of the claims that rest on one table."""
+    """A verdict for each of the claims that rest on one table, corrected for their number."""
     parts = [[_part(part, values) for part in claim.get("parts", [])] for claim in family]
     testable = [place for place, some in enumerate(parts) if some and all(len(p.values) > 1 for p in some)]
     ps = [_p(parts[place]) for place in testable]
@@ -139,7 +139,7 @@ def _verdict(claim: Mapping[str, Any], parts: list[Part], p: float | None, adjus
 
 
 def _p(parts: Sequence[Part]) -> float:
-    """Of the claim as a whole, in the direction that its parts point."""
+    """The p value of a whole claim: that it is reversed if a part disagrees, else that it holds."""
     against = [part.p for part in parts if not part.agrees]
     return min(1.0, len(parts) * min(against)) if against else max(part.p for part in parts)
 

@@ -30,7 +30,8 @@ class RowRecipe:
     @property
     def text(self) -> str:
         """As a recipe file."""
-        tables = f" Of the paper's table {' and '.join(map(str, self.tables))}." if self.tables else ""
+        word = "table" if len(self.tables) == 1 else "tables"
+        tables = f" A row of the paper's {word} {' and '.join(map(str, self.tables))}." if self.tables else ""
         hours = "" if self.gpu_hours is None else f" About {self.gpu_hours:g} GPU hours, by arithmetic."
         comments = [f"# {line}" for line in (f"{self.about}.{tables}{hours}", self.note) if line]
         body = [f"{key}: {yaml_text(value)}" for key, value in self.settings.items()]

@@ -35,7 +35,7 @@ class Lines:
 
 
 def sealed_text(text: str) -> str:
-    """With its checksum as the first line, a comment."""
+    """`text` with a comment in front of it that holds its checksum."""
     return f"{SEAL}{_checksum(text)}\n{text}"
 
 

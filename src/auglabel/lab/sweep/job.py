@@ -69,7 +69,7 @@ class Job:
 
     @cached_property
     def digest(self) -> str:
-        """Of all that decides the result and is not as usual: an option that is new to us changes none."""
+        """A hash of all that decides the result and is not a default, so that a new option changes none."""
         given = flat(self.plain)
         expected = defaults_of({section: given[f"{section}.name"] for section in MENUS})
         unusual = {k: v for k, v in given.items() if k.endswith(".name") or v != expected.get(k, ...)}

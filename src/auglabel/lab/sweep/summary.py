@@ -63,7 +63,7 @@ class Summary:
 
     @property
     def names(self) -> list[str]:
-        """Of all figures."""
+        """The names of all figures, in the order of the columns."""
         test = [f"{_prefix(name)}{metric}" for name in self.measure for metric in ("accuracy", "ece")]
         return [*(f"validation_{metric}" for metric in ("accuracy", "ece", "nll")), *test]
 
@@ -135,7 +135,7 @@ def summary_of(
 
 
 def _figures(result: Mapping[str, Any], measure: Sequence[str]) -> dict[str, float]:
-    """Of one run; a measurement of several rows, such as corrupted, is their mean."""
+    """The figures of one run by name; one measured on several rows, such as corrupted, is their mean."""
     seen = result["validation"]
     names = [name for name in ("accuracy", "ece", "nll") if seen and seen.get(name) is not None]
     found = {f"validation_{name}": seen[name] for name in names}
