@@ -185,15 +185,18 @@ def test_an_interrupt_says_so(monkeypatch, capsys):
     sys.platform != "linux" or shutil.which("pgrep") is None,
     reason="needs pgrep and /proc to find the process",
 )
-def test_a_process_of_the_demo_killed_from_outside_is_one_sentence(tmp_path):
-    """Whichever of its processes, and at any moment: here the first, as soon as there is one."""
+@pytest.mark.parametrize("moment", ["at once", "in training"])
+def test_a_process_of_the_demo_killed_from_outside_is_one_sentence(tmp_path, moment):
+    """Whichever of its processes, and at any moment: as soon as there is one, or when two of them train."""
     command = [sys.executable, "-m", "auglabel.cli", "demo", "--seeds", "1", "--epochs", "200"]
     demo = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
     victim, until = None, time.monotonic() + 60
     try:
         while victim is None and time.monotonic() < until:
             time.sleep(0.05)
-            victim = next(iter(workers_of(demo.pid)), None)
+            begun = len(list(tmp_path.glob("runs/demo/runs/*/metrics.jsonl")))
+            if moment == "at once" or begun >= 2:
+                victim = next(iter(workers_of(demo.pid)), None)
         assert victim is not None
         os.kill(victim, signal.SIGKILL)
         _, complaint = demo.communicate(timeout=60)

@@ -51,13 +51,19 @@ def each(
             done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
             yield from (future.result() for future in done)
     except BrokenProcessPool:
+        _kill(pool)  # the pool only asks them to end, which training answers with a checkpoint, and goes on
         raise OSError(f"a process was killed from outside, perhaps for lack of memory: {way_out}.") from None
     except BaseException:
-        for process in list(pool._processes.values()):  # no others that this process may have begun
-            process.kill()
+        _kill(pool)
         raise
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def _kill(pool: ProcessPoolExecutor) -> None:
+    """End its processes, and no others that this process may have begun."""
+    for process in list(pool._processes.values()):
+        process.kill()
 
 
 def cores() -> int:
