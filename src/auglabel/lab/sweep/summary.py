@@ -15,7 +15,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from auglabel.lab.evaluate.metric_list import metric_named
+from auglabel.lab.runs.metric_list import metric_named
 from auglabel.lab.sweep.grid import Point
 from auglabel.lab.sweep.job import Job, Results
 from auglabel.util.atomic_write import write_text
