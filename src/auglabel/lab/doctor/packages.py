@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from auglabel.lab.doctor.tries import Outcome
 
-FOR_CONTRIBUTORS = ("dev", "docs")
+NOT_TOLD = ("all", "dev", "docs")  # that made of the others, and those for contributors
 
 
 class Requirement(NamedTuple):
@@ -19,10 +19,7 @@ class Requirement(NamedTuple):
 
 
 def requirements() -> list[Requirement]:
-    """Everything that auglabel or one of its extras needs; nothing if auglabel is not installed.
-
-    Without the extra that is made of others, and those for contributors.
-    """
+    """Everything that auglabel or one of its extras needs; nothing if auglabel is not installed."""
     try:
         lines = metadata.requires("auglabel") or []
     except metadata.PackageNotFoundError:
@@ -33,7 +30,7 @@ def requirements() -> list[Requirement]:
         minimum = re.search(r">=\s*([\w.]+)", line.partition(";")[0])
         extra = re.search(r";.*extra\s*==\s*['\"]([\w.-]+)['\"]", line)
         found.append(Requirement(package, minimum and minimum[1], extra and extra[1]))
-    return [each for each in found if each.package != "auglabel" and each.extra not in FOR_CONTRIBUTORS]
+    return [each for each in found if each.package != "auglabel" and each.extra not in NOT_TOLD]
 
 
 def version_of(package: str) -> str | None:

@@ -11,6 +11,7 @@ from torch import Generator, Tensor, nn
 from auglabel.augment.base import Augmentation
 from auglabel.calibration import Calibration
 from auglabel.data.source import Source
+from auglabel.errors import UserError
 from auglabel.lab.evaluate.conditions import Condition
 from auglabel.lab.recipe.seeding import generator_for
 from auglabel.lab.runs.evaluations import TA, T
@@ -94,6 +95,6 @@ def fit_temperatures(
             seen.update_logits(logits.double(), labels)
         try:
             fitted.scalings[name] = TemperatureScaling().fit(logits, labels)
-        except ValueError as error:
+        except UserError as error:
             fitted.notes.append(f"No temperature {name} was fitted: {error}")
     return Fitted(fitted.scalings, seen, fitted.notes)

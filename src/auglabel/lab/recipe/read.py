@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from auglabel.augment.clean import Clean
+from auglabel.errors import UserError
 from auglabel.lab.recipe import schedules
 from auglabel.lab.recipe.catalogue import HARD_LABELS, Regime, augmentation_for, labels_for, regime
 from auglabel.lab.recipe.options import MENUS, PLAIN, RecipeError, all_options, checked, pairs, sections_of
@@ -164,7 +165,7 @@ class _Draft:
         self._require_typed(section, name, origin)
         try:
             MENUS[section].find(name)
-        except (ValueError, TypeError, ImportError) as error:
+        except (UserError, ImportError) as error:
             raise RecipeError(f"{origin}{error}") from None
         if name != self.names[section]:
             self.settings = [s for s in self.settings if not s.key.startswith(f"{section}.")]
@@ -229,7 +230,7 @@ class _Draft:
         """make(**options), with the place of the option in front of a complaint."""
         try:
             return make(**options)
-        except (ValueError, TypeError) as error:
+        except UserError as error:
             named = [key for key in options if re.search(rf"\b{key}\b", str(error))]
             origins = [self._origin(f"{section}.{key}".lstrip(".")) for key in named]
             place = next(filter(None, origins), self._origin(section))
@@ -270,7 +271,7 @@ class _Draft:
 def _regime(name: str, place: str) -> Regime:
     try:
         return regime(name)
-    except ValueError as error:
+    except UserError as error:
         raise RecipeError(f"{place}{error}") from error
 
 

@@ -214,7 +214,7 @@ class Run:
         for number, path in enumerate(reversed(steps), start=1):
             try:
                 return load_checkpoint(path)
-            except ValueError as error:
+            except UserError as error:
                 if number == len(steps):
                     raise UserError(f"{self.path} has no checkpoint that can be read: {error}") from None
                 told(f"{error} The one before it is used.")

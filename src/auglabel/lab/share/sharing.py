@@ -167,7 +167,7 @@ def _config(path: Path) -> dict[str, Any]:
             raise UserError(f"{path}: {wrong}.")
     try:
         Input.from_json(found.get("input"))
-    except ValueError as error:
+    except UserError as error:
         raise UserError(f'{path}: "input" does not fit: {error}') from None
     if found.get("temperature") is not None and not found["temperature"] > 0:
         raise UserError(f'{path}: "temperature" must be above 0, got {found["temperature"]}.')
