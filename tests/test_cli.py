@@ -102,10 +102,10 @@ def test_a_missing_extra_is_named_without_a_traceback():
 @pytest.mark.parametrize(
     ("module", "way_out"),
     [
-        ("yaml", "Install what brings it: pip install 'auglabel[train]'."),
-        ("optuna.samplers", "Install what brings it: pip install 'auglabel[sweep]'."),
-        ("cv2", "Install what brings it: pip install 'auglabel[corrupt]'."),
-        ("numpy", "Install what brings it: pip install numpy."),
+        ("yaml", "Install the extra that brings it: pip install 'auglabel[train]'."),
+        ("optuna.samplers", "Install the extra that brings it: pip install 'auglabel[sweep]'."),
+        ("cv2", "Install the extra that brings it: pip install 'auglabel[corrupt]'."),
+        ("numpy", "Install it: pip install numpy."),
         ("some_package_of_others", "No extra of auglabel brings it: install the package that has it."),
     ],
 )

@@ -102,8 +102,9 @@ def _way_to(module: str) -> str:
     extras = [each.extra for each in requirements() if each.package.lower() == package]
     if not extras:
         return "No extra of auglabel brings it: install the package that has it."
-    brings = f"'auglabel[{extras[0]}]'" if extras[0] else package
-    return f"Install what brings it: pip install {brings}."
+    if extras[0] is None:
+        return f"Install it: pip install {package}."
+    return f"Install the extra that brings it: pip install 'auglabel[{extras[0]}]'."
 
 
 def _find_home() -> None:
