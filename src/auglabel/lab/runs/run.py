@@ -20,7 +20,7 @@ from auglabel.lab.recipe.build import model_for
 from auglabel.lab.recipe.options import RecipeError
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.recipe.recipe import Recipe
-from auglabel.lab.recipe.yamlfile import sealed_text
+from auglabel.lab.recipe.yamlfile import with_checksum
 from auglabel.lab.runs.checkpoint import (
     Checkpoint,
     load_checkpoint,
@@ -93,7 +93,7 @@ class Run:
         """Make the directory and write the recipe, unless they are there."""
         self.checkpoints.mkdir(parents=True, exist_ok=True)
         if not self.exists():
-            write_text(self.recipe_file, sealed_text(recipe.as_yaml()))
+            write_text(self.recipe_file, with_checksum(recipe.as_yaml()))
 
     def _foreign(self) -> Iterator[Path]:
         """Files that a run which was stopped at its start would not leave behind."""
