@@ -173,11 +173,6 @@ REGIMES: dict[str, Regime] = {
 }
 
 
-def regime(name: str) -> Regime:
-    """The regime of that name; for one that is not there, a sentence with the nearest."""
-    return entry("regime", REGIMES, name)
-
-
 def labels_for(name: str, num_classes: int, grid: DistanceGrid, **options: Any) -> LabelPolicy:
     """The label policy of that name, told of the classes and buckets if it asks for them."""
     make = named("label policy", LABELS, name)
