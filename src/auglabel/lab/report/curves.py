@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from auglabel.lab.paper.charts import COLOURS
+from auglabel.lab.pictures.drawing import thinned
 from auglabel.lab.report.comparisons import METRICS, Comparison
 from auglabel.lab.report.figure import (
     ReportFigure,
@@ -19,7 +20,6 @@ from auglabel.lab.report.figure import (
     new_chart,
     only,
     spread_of,
-    thinned,
     titles_in,
 )
 from auglabel.lab.report.methods import Method

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from auglabel.lab.pictures.contact_sheet import WEAKEST_RED
+from auglabel.lab.pictures.drawing import thinned
 from auglabel.lab.report.comparisons import METRICS, Comparison
 from auglabel.lab.report.figure import (
     Control,
@@ -16,7 +17,6 @@ from auglabel.lab.report.figure import (
     corruption_controls,
     new_chart,
     only,
-    thinned,
     titles_in,
 )
 from auglabel.lab.report.methods import Method
