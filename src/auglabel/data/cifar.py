@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from auglabel.data.cifar_files import CIFAR10, CIFAR100, Cifar, Layout, official_files
+from auglabel.data.cifar_files import CIFAR10, CIFAR100, Cifar, OfficialFiles, official_files
 from auglabel.data.download import blocks, fetched, md5, require_md5
 from auglabel.data.files import tar_contents
 from auglabel.data.folder import folder
@@ -66,7 +66,7 @@ def _load(kind: Cifar, root: Path, download: bool, verify: bool) -> DataSet:
     return in_memory(kind.name, kind.classes, parts[0], parts[1], mean=MEAN, std=STD, notes=notes)
 
 
-def _contents(layout: Layout, place: Path, verify: bool) -> dict[str, bytes]:
+def _contents(layout: OfficialFiles, place: Path, verify: bool) -> dict[str, bytes]:
     files = {**layout.train, **layout.test}
     if place.is_file():
         if verify:
@@ -86,7 +86,7 @@ def _contents(layout: Layout, place: Path, verify: bool) -> dict[str, bytes]:
     return contents
 
 
-def _part(kind: Cifar, layout: Layout, contents: dict[str, bytes], place: Path) -> InMemory:
+def _part(kind: Cifar, layout: OfficialFiles, contents: dict[str, bytes], place: Path) -> InMemory:
     read = _from_python if layout is kind.python else _from_binary
     pieces = []
     for name, content in contents.items():
