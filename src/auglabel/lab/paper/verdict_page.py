@@ -11,11 +11,12 @@ from typing import Any
 from rich.console import Console
 
 from auglabel.lab.paper.page import Block, Page
-from auglabel.lab.paper.readings import reading
-from auglabel.lab.paper.rows import MADE
-from auglabel.lab.paper.study import Study
 from auglabel.lab.paper.tables import POOLED
-from auglabel.lab.paper.verdicts import LEVEL, Part, Verdict, claims, judge
+from auglabel.lab.paper.verdicts import Part, Verdict, judge
+from auglabel.lab.study.claims import LEVEL, claims
+from auglabel.lab.study.readings import reading
+from auglabel.lab.study.rows import rows_by_name
+from auglabel.lab.study.study import Study
 from auglabel.util.atomic_write import write_text
 from auglabel.util.checksummed_json import write_checksummed
 
@@ -44,9 +45,12 @@ NOTES = [
 
 def write_verdicts(study: Study, folder: Path, console: Console) -> None:
     """verdicts.md, .tex, .csv and .json: every claim, its intervals and what became of it."""
-    rows = {row.name: row for some in MADE[study.scale].values() for row in some}
-    found = {name: study.found(row) for name, row in rows.items()}
-    values = _values(found)
+    found = study.found(rows_by_name(study.scale).values())
+
+    def values(row: str, metric: str) -> dict[int, float]:
+        read = {seed: reading(result, metric) for seed, result in found[row].items()}
+        return {seed: value for seed, value in read.items() if value is not None}
+
     judged = {family: judge(some, values) for family, some in claims(study.scale).items()}
     blocks = [_block(FAMILIES[family], some) for family, some in judged.items()]
     title = f"what became of each claim at {SIZES[study.scale]}"
@@ -76,14 +80,6 @@ def _csv(judged: Mapping[str, Iterable[Verdict]]) -> str:
             if not verdict.parts:
                 writer.writerow([*about, verdict.why, 0, None, None, None])
     return file.getvalue()
-
-
-def _values(found: Mapping[str, Mapping[int, dict[str, Any]]]) -> Any:
-    def values(row: str, metric: str) -> dict[int, float]:
-        read = {seed: reading(result, metric) for seed, result in found[row].items()}
-        return {seed: value for seed, value in read.items() if value is not None}
-
-    return values
 
 
 def _block(title: str, verdicts: Iterable[Verdict]) -> Block:

@@ -16,12 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import yaml
+from auglabel.lab.study.claims import LEVEL
 
-from auglabel.lab.paper.row import Scale
-from auglabel.util.resources import resource_folder
-
-LEVEL = 0.05
 Values = Callable[[str, str], Mapping[int, float]]  # row and metric -> by seed
 
 
@@ -41,7 +37,7 @@ class Part:
     @functools.cached_property
     def interval(self) -> tuple[float, float]:
         """Student's, 95 %."""
-        half = _quantile(1 - LEVEL / 2, len(self.values) - 1) * self._error
+        half = float(_student().ppf(1 - LEVEL / 2, len(self.values) - 1)) * self._error
         return self.mean - half, self.mean + half
 
     @functools.cached_property
@@ -50,7 +46,7 @@ class Part:
         away = abs(self.mean - self.above)
         if self._error == 0:
             return 0.0 if away else 1.0
-        return 2 * (1 - _probability(away / self._error, len(self.values) - 1))
+        return 2 * (1 - float(_student().cdf(away / self._error, len(self.values) - 1)))
 
     @property
     def agrees(self) -> bool:
@@ -84,14 +80,6 @@ class Verdict:
         return "for" if all(part.agrees for part in self.parts) else "against"
 
 
-@functools.cache
-def claims(scale: Scale) -> dict[str, list[dict[str, Any]]]:
-    """By family: the paper's, ours, and those added later than the plan."""
-    text = (resource_folder("lab/paper") / f"claims-{scale}.yaml").read_text(encoding="utf-8")
-    found: dict[str, list[dict[str, Any]]] = yaml.safe_load(text)
-    return found
-
-
 def judge(family: Sequence[Mapping[str, Any]], values: Values) -> list[Verdict]:
     """A verdict for each claim of a family, in its order."""
     tables = dict.fromkeys(claim.get("rests_on", "") for claim in family)
@@ -117,11 +105,7 @@ def _judge(family: Sequence[Mapping[str, Any]], values: Values) -> list[Verdict]
 
 
 def _verdict(claim: Mapping[str, Any], parts: list[Part], p: float | None, adjusted: float | None) -> Verdict:
-    if "not_testable" in claim:
-        return Verdict(
-            claim["claim"], claim.get("rests_on", ""), "not testable", [], why=claim["not_testable"]
-        )
-    word = "not run"
+    word = "not testable" if "not_testable" in claim else "not run"
     if adjusted is not None:
         agrees = all(part.agrees for part in parts)
         word = "undecided" if adjusted > LEVEL else "held" if agrees else "reversed"
@@ -132,6 +116,7 @@ def _verdict(claim: Mapping[str, Any], parts: list[Part], p: float | None, adjus
         parts,
         p,
         adjusted,
+        why=claim.get("not_testable", ""),
         seen=claim.get("seen", False),
         hardly=claim.get("hardly", ""),
         short=claim["short"].get(word, f"Not run yet: {claim['claim']}") if "short" in claim else "",
@@ -162,14 +147,6 @@ def holm(ps: Sequence[float]) -> list[float]:
         highest = max(highest, min(1.0, (len(ps) - rank) * ps[place]))
         adjusted[place] = highest
     return adjusted
-
-
-def _quantile(probability: float, freedom: int) -> float:
-    return float(_student().ppf(probability, freedom))
-
-
-def _probability(value: float, freedom: int) -> float:
-    return float(_student().cdf(value, freedom))
 
 
 def _student() -> Any:

@@ -13,8 +13,8 @@ from typing import Any
 import yaml
 
 from auglabel import __version__
-from auglabel.lab.paper.charts import load_altair
 from auglabel.lab.paper.page import Block
+from auglabel.lab.pictures.vega import load_altair
 from auglabel.lab.report.comparisons import METRICS, Comparison, Place, comparisons_of
 from auglabel.lab.report.figure import ReportFigure
 from auglabel.lab.report.figures import figures_of

@@ -41,7 +41,7 @@ def core_hours(
         if there is None and kind not in tried:
             told(job.name)
             tried[kind] = forecast(job)
-        hours.append((tried[kind] if there is None else sum(there["seconds"].values())) / 3600)
+        hours.append((tried[kind] if there is None else sum(there.seconds.values())) / 3600)
     return hours
 
 

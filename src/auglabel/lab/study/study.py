@@ -8,33 +8,27 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from auglabel.errors import UserError
-from auglabel.lab.paper.row import FIRST_SEED, Row, Scale
-from auglabel.lab.paper.rows import row_named, rows_of
-from auglabel.lab.paper.rows_fast import STAGES
 from auglabel.lab.recipe.build import data_for
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.recipe.recipe import Recipe
+from auglabel.lab.study.row import FIRST_SEED, NAMES, Row, Scale
+from auglabel.lab.study.rows import rows_by_name, rows_of
+from auglabel.lab.study.rows_fast import STAGES
 from auglabel.lab.sweep.job import Job, Results
+from auglabel.lab.sweep.result import Result
 from auglabel.pooling import RULE
 
-NAMES = (
-    *(f"table{number}" for number in range(1, 7)),
-    *(f"figure{number}" for number in range(1, 8)),
-    "ablations",
-)
 WHERE = {
-    "cifar10": "the official files or folders of images; auglabel train cifar10 --data.root DIR "
-    "--data.download true fetches them",
-    "cifar100": "the official files or folders of images; auglabel train cifar100 --data.root DIR "
-    "--data.download true fetches them",
-    "imagenet": "the folder that holds train/ and val/, which its owners hand out",
-}
-
-
+    data: f"the official files or folders of images; auglabel train {data} --data.root DIR "
+    "--data.download true fetches them"
+    for data in ("cifar10", "cifar100")
+} | {"imagenet": "the folder that holds train/ and val/, which its owners hand out"}
 MOST_SEEDS = 20  # of a row
+
+
+Found = Mapping[str, Mapping[int, Result]]  # results by the row's name and seed
 
 
 @dataclass(frozen=True)
@@ -42,12 +36,14 @@ class Choosing:
     """How rho and alpha are chosen at a scale."""
 
     seeds: tuple[int, ...]  # of the runs that choose; none of them is ever reported
-    on: str  # the part of a result whose NLL decides
-    words: str
+    augmented: bool  # whether the NLL of augmented validation images decides, or that of clean ones
+
+    @property
+    def words(self) -> str:
+        return f"{'augmented' if self.augmented else 'clean'} validation images"
 
 
-CHOOSING = Choosing((100,), "validation", "clean validation images")
-CHOOSING_FAST = Choosing((100, 101), "validation_augmented", "augmented validation images")
+CHOOSING, CHOOSING_FAST = Choosing((100,), augmented=False), Choosing((100, 101), augmented=True)
 
 
 @dataclass(frozen=True)
@@ -59,9 +55,7 @@ class Study:
     roots: Mapping[str, str] = field(default_factory=dict)
     seeds: int | None = None  # instead of each row's own number
     failed: frozenset[str] = frozenset()  # stems of jobs that ended without a result
-    words: tuple[
-        str, ...
-    ] = ()  # options of the recipe that every run is given, such as --engine.precision=bf16
+    words: tuple[str, ...] = ()  # options that every run is given, such as --engine.precision=bf16
 
     @property
     def choosing(self) -> Choosing:
@@ -103,10 +97,10 @@ class Study:
             if there is None or data in told:
                 continue
             told[data] = data_for(job.recipe)[0].checksum
-            if there["data"]["checksum"] != told[data]:
+            if there.data.checksum != told[data]:
                 raise UserError(
                     f"{self.results.file(job)} was made with other images: their checksum was "
-                    f"{there['data']['checksum'][:12]}..., but that of {data} is now {told[data][:12]}.... "
+                    f"{there.data.checksum[:12]}..., but that of {data} is now {told[data][:12]}.... "
                     "Give the folder of those, or another --out."
                 )
 
@@ -114,11 +108,11 @@ class Study:
         """Whether its results, or those of its choice, were made by another form of the pooled rule."""
         chosen = [job for jobs in self.tuning(row).values() for job in jobs]
         made = [self.results.read(job) for job in (*chosen, *self.jobs(row)) if _pooled(job.recipe)]
-        return any(there["versions"].get("pooled_rule", "1") != RULE for there in made if there is not None)
+        return any(there.versions.get("pooled_rule", "1") != RULE for there in made if there is not None)
 
     def tuning(self, row: Row) -> dict[float, list[Job]]:
         """Jobs for every value to choose from, on seeds that are never reported, without a test image."""
-        row = row_named(row.like, self.scale) if row.like else row
+        row = rows_by_name(self.scale)[row.like] if row.like else row
         return {
             value: [
                 Job(
@@ -138,8 +132,14 @@ class Study:
             if all(
                 there is not None or job.stem in self.failed for there, job in zip(read, jobs, strict=True)
             ):
-                found[value] = statistics.fmean(_value(there, self.choosing.on, metric) for there in read)
+                found[value] = statistics.fmean(self._seen(there, metric) for there in read)
         return found
+
+    def _seen(self, result: Result | None, metric: str) -> float:
+        """Of the validation images that decide, after the last epoch; infinite for a run without result."""
+        seen = result and (result.validation_augmented if self.choosing.augmented else result.validation)
+        value = seen.get(metric) if seen else None
+        return math.inf if value is None or math.isnan(value) else value
 
     def chosen(self, row: Row) -> float | None:
         """The value of lowest validation NLL; None while not all are tried, or with nothing to choose."""
@@ -158,11 +158,17 @@ class Study:
         """One per seed, before anything is chosen with the first of its values: what they will cost."""
         return self.jobs(row) or self._with(row, next(iter(self.tuning(row))))
 
-    def found(self, row: Row) -> dict[int, dict[str, Any]]:
-        """Every result of the row by seed, however many were asked for: none is left out."""
+    def found(self, rows: Iterable[Row]) -> Found:
+        """Every result of these rows, however many seeds were asked for: none is left out."""
         many = replace(self, seeds=MOST_SEEDS)
-        read = {job.recipe.training.seed: self.results.read(job) for job in many.jobs(row)}
-        return {seed: result for seed, result in read.items() if result is not None}
+        read = {
+            row.name: {job.recipe.training.seed: self.results.read(job) for job in many.jobs(row)}
+            for row in rows
+        }
+        return {
+            name: {seed: each for seed, each in some.items() if each is not None}
+            for name, some in read.items()
+        }
 
     def _with(self, row: Row, value: float | None) -> list[Job]:
         words = [] if value is None else [f"--labels.{row.tuned}={value:g}"]
@@ -180,12 +186,6 @@ class Study:
 def _read(name: str, words: tuple[str, ...]) -> Recipe:
     """Reading a recipe takes a moment, and every seed of a row has the same."""
     return read_recipe(name, words)
-
-
-def _value(result: dict[str, Any] | None, on: str, metric: str) -> float:
-    """On validation images, clean or augmented, after the last epoch; infinite for a run without one."""
-    value = None if result is None or result[on] is None else result[on][metric]
-    return math.inf if value is None or math.isnan(value) else float(value)
 
 
 def _pooled(recipe: Recipe) -> bool:
