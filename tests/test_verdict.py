@@ -95,4 +95,4 @@ def test_corrupted_images_have_columns_and_words_of_their_own(tmp_path):
             titles[str(path)] = name
     (found,) = verdicts_of(titles)
     assert "on corrupted images ECE 10.0 instead of 20.0, accuracy and NLL equal" in found.sentences[0]
-    assert any(column.heading == "corrupted: ECE, %" for column in found.columns)
+    assert any(column.heading == "cECE, %" for column in found.columns)

@@ -139,7 +139,7 @@ def show(verdict: Verdict, console: Console) -> None:
 
 
 def _write_page(titles: dict[str, str], out: Path, console: Console) -> None:
-    options = ReportOptions(out=str(out / "compare.html"), title=f"Which labels for {out.name}?")
+    options = ReportOptions(out=str(out / "compare.html"), title="Which labels should I use?")
     try:
         path = report(list(titles), options, [], console, titles)
     except ImportError as missing:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from auglabel.lab.evaluate.metric_list import METRICS, Metric
+from auglabel.lab.evaluate.metric_list import METRICS, Metric, metric_named
 from auglabel.lab.paper.verdicts import Part
 from auglabel.lab.report.comparisons import OVERALL, Comparison, Place, comparisons_of
 from auglabel.lab.report.methods import Method, by_data, methods_of, read_run
@@ -48,7 +48,7 @@ class Column:
 
     @property
     def heading(self) -> str:
-        return f"corrupted: {self.kind.heading}" if self.place == OVERALL else self.kind.heading
+        return metric_named(f"{'c' * (self.place == OVERALL)}{self.metric}").heading
 
     def by_seed(self, line: Line) -> dict[int, float]:
         """The values of a line; empty where it was not measured."""
