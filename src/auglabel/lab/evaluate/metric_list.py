@@ -28,6 +28,7 @@ class Metric:
 
     title: str
     unit: Literal["", "%", "x 1000"] = ""
+    higher_is_better: bool = False
 
     @property
     def heading(self) -> str:
@@ -45,7 +46,7 @@ class Metric:
 
 
 METRICS = {
-    "accuracy": Metric("accuracy", "%"),
+    "accuracy": Metric("accuracy", "%", higher_is_better=True),
     "confidence": Metric("confidence", "%"),
     "ece": Metric("ECE", "%"),
     "debiased_ece": Metric("debiased ECE", "%"),
@@ -55,9 +56,9 @@ METRICS = {
     "nll": Metric("NLL"),
     "brier": Metric("Brier"),
     "aurc": Metric("AURC", "x 1000"),
-    "adversarial_accuracy": Metric("adversarial accuracy", "%"),
+    "adversarial_accuracy": Metric("adversarial accuracy", "%", higher_is_better=True),
     "label_mean": Metric("mean label", "%"),
-    "delta": Metric("Delta", "%"),
+    "delta": Metric("Delta", "%", higher_is_better=True),
 }
 OVER_CORRUPTIONS = {  # the mean over all pairs of corruption and severity, as the paper writes it
     "caccuracy": "cAccuracy",

@@ -75,7 +75,7 @@ def table1() -> Page:
 
 
 @dataclass(frozen=True)
-class Line:
+class TableLine:
     """A line of a table: a row's runs as they were trained, or at a fitted temperature."""
 
     row: Row
@@ -87,13 +87,15 @@ class Line:
         return f"{name} {self.temperature}" if self.temperature and name in SCALABLE else name
 
 
-def _lines(rows: Sequence[Row], printed: dict[tuple[str, str], dict[str, float]], scaled: bool) -> list[Line]:
+def _lines(
+    rows: Sequence[Row], printed: dict[tuple[str, str], dict[str, float]], scaled: bool
+) -> list[TableLine]:
     """What is shown of `printed` is taken out of it."""
     found = []
     for row in rows:
         method = row.title + place_of(row)
-        found.append(Line(row, method, printed.pop((row.data, method), {})))
-        found += [Line(row, f"{method} + {end}", {}, end) for end in row.scaled if scaled]
+        found.append(TableLine(row, method, printed.pop((row.data, method), {})))
+        found += [TableLine(row, f"{method} + {end}", {}, end) for end in row.scaled if scaled]
     return found
 
 
@@ -128,7 +130,7 @@ def _table(name: str, study: Study) -> Page:
     return Page(name, title, blocks, records, notes)
 
 
-def _about(line: Line, study: Study, found: Found) -> list[str]:
+def _about(line: TableLine, study: Study, found: Found) -> list[str]:
     """Data, method, seeds, and at `fast` how many labelled images the row used: trained on + held out."""
     results = found[line.row.name]
     about = [DATA[line.row.data], line.method, str(len(results))]
@@ -168,7 +170,7 @@ def _scaled(study: Study, metrics: Sequence[str]) -> list[tuple[str, tuple[str, 
     ]
 
 
-def _record(line: Line, metric: str, found: Found) -> Record:
+def _record(line: TableLine, metric: str, found: Found) -> Record:
     row = line.row
     by_seed = {seed: _value(row, seed, line.metric(metric), found) for seed in found[row.name]}
     paper = line.paper.get(metric)

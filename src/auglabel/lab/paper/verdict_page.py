@@ -12,7 +12,7 @@ from rich.console import Console
 
 from auglabel.lab.paper.page import Block, Page
 from auglabel.lab.paper.tables import POOLED
-from auglabel.lab.paper.verdicts import Part, Verdict, judge
+from auglabel.lab.paper.verdicts import ClaimVerdict, Part, judge
 from auglabel.lab.study.claims import LEVEL, claims
 from auglabel.lab.study.readings import reading
 from auglabel.lab.study.rows import rows_by_name
@@ -63,7 +63,7 @@ def write_verdicts(study: Study, folder: Path, console: Console) -> None:
     console.print(page.markdown(chart=False), markup=False, soft_wrap=True)
 
 
-def _csv(judged: Mapping[str, Iterable[Verdict]]) -> str:
+def _csv(judged: Mapping[str, Iterable[ClaimVerdict]]) -> str:
     """One line per part of a claim."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
@@ -82,7 +82,7 @@ def _csv(judged: Mapping[str, Iterable[Verdict]]) -> str:
     return file.getvalue()
 
 
-def _block(title: str, verdicts: Iterable[Verdict]) -> Block:
+def _block(title: str, verdicts: Iterable[ClaimVerdict]) -> Block:
     body = []
     for verdict in verdicts:
         p = "" if verdict.p is None else f"{verdict.p:.2g}; {verdict.adjusted:.2g}"
@@ -106,7 +106,7 @@ def _shown(part: Part) -> str:
     return f"{mean} [{scale * low:.{digits}f}, {scale * high:.{digits}f}]"
 
 
-def _plain(verdict: Verdict) -> dict[str, Any]:
+def _plain(verdict: ClaimVerdict) -> dict[str, Any]:
     return {
         "claim": verdict.claim,
         "rests_on": verdict.rests_on,

@@ -58,7 +58,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ClaimVerdict:
     """held, reversed, undecided, not run, or not testable (and why)."""
 
     claim: str
@@ -80,17 +80,17 @@ class Verdict:
         return "for" if all(part.agrees for part in self.parts) else "against"
 
 
-def judge(family: Sequence[Mapping[str, Any]], values: Values) -> list[Verdict]:
+def judge(family: Sequence[Mapping[str, Any]], values: Values) -> list[ClaimVerdict]:
     """A verdict for each claim of a family, in its order."""
     tables = dict.fromkeys(claim.get("rests_on", "") for claim in family)
-    found: dict[int, Verdict] = {}
+    found: dict[int, ClaimVerdict] = {}
     for table in tables:
         some = {n: claim for n, claim in enumerate(family) if claim.get("rests_on", "") == table}
         found |= zip(some, _judge(list(some.values()), values), strict=True)
     return [found[n] for n in range(len(family))]
 
 
-def _judge(family: Sequence[Mapping[str, Any]], values: Values) -> list[Verdict]:
+def _judge(family: Sequence[Mapping[str, Any]], values: Values) -> list[ClaimVerdict]:
     """A verdict for each of the claims that rest on one table, corrected for their number."""
     parts = [[_part(part, values) for part in claim.get("parts", [])] for claim in family]
     testable = [place for place, some in enumerate(parts) if some and all(len(p.values) > 1 for p in some)]
@@ -104,12 +104,14 @@ def _judge(family: Sequence[Mapping[str, Any]], values: Values) -> list[Verdict]
     ]
 
 
-def _verdict(claim: Mapping[str, Any], parts: list[Part], p: float | None, adjusted: float | None) -> Verdict:
+def _verdict(
+    claim: Mapping[str, Any], parts: list[Part], p: float | None, adjusted: float | None
+) -> ClaimVerdict:
     word = "not testable" if "not_testable" in claim else "not run"
     if adjusted is not None:
         agrees = all(part.agrees for part in parts)
         word = "undecided" if adjusted > LEVEL else "held" if agrees else "reversed"
-    return Verdict(
+    return ClaimVerdict(
         claim["claim"],
         claim.get("rests_on", ""),
         word,
