@@ -44,3 +44,12 @@ def jensen_shannon(*logits: Tensor) -> Tensor:
     middle = torch.stack(log_probs).logsumexp(dim=0) - math.log(len(logits))
     apart = [F.kl_div(middle, part, reduction="batchmean", log_target=True) for part in log_probs]
     return torch.stack(apart).mean()
+
+
+def weighted_cross_entropy(logits: Tensor, targets: Tensor, confidence: Tensor) -> Tensor:
+    """Cross-entropy with soft targets (B, K), each example weighted by its `confidence` (B,); their mean.
+
+    Soft Augmentation's: mean of c_i CE(t_i, p_i), not divided by the mean of the weights.
+    """
+    require_same_length("weighted_cross_entropy", logits=logits, targets=targets, confidence=confidence)
+    return (confidence * F.cross_entropy(logits, targets, reduction="none")).mean()

@@ -7,6 +7,7 @@ from auglabel.augment.augmix import AugMix
 from auglabel.augment.base import Augmentation
 from auglabel.augment.clean import Clean
 from auglabel.augment.mixing import CutMix, Mixup
+from auglabel.augment.occlusion import Erasing, WideCrop
 from auglabel.augment.randaug import RandAug
 from auglabel.augment_and_label import AugmentAndLabel
 from auglabel.autolabel import AutoLabel
@@ -16,6 +17,7 @@ from auglabel.labels import CCAT, FixedTable, LabelPolicy, LabelSmoothing, Mixup
 from auglabel.measure import calibrate, every_bucket, measure
 from auglabel.pooling import Pool, PooledCalibration
 from auglabel.scaling import TemperatureScaling, VectorScaling
+from auglabel.soft_augmentation import SoftAugmentation
 from auglabel.table_file import load_table, save_table
 from auglabel.view import View
 
@@ -31,6 +33,7 @@ __all__ = [
     "CutMix",
     "Distance",
     "DistanceGrid",
+    "Erasing",
     "FixedTable",
     "LabelPolicy",
     "LabelSmoothing",
@@ -40,10 +43,12 @@ __all__ = [
     "Pool",
     "PooledCalibration",
     "RandAug",
+    "SoftAugmentation",
     "TablePolicy",
     "TemperatureScaling",
     "VectorScaling",
     "View",
+    "WideCrop",
     "calibrate",
     "every_bucket",
     "load_table",

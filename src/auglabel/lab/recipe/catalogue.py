@@ -20,6 +20,7 @@ from auglabel.augment.augmix import AugMix
 from auglabel.augment.base import Augmentation
 from auglabel.augment.clean import Clean
 from auglabel.augment.mixing import CutMix, Mixup
+from auglabel.augment.occlusion import Erasing, WideCrop
 from auglabel.augment.randaug import RandAug
 from auglabel.autolabel import AutoLabel
 from auglabel.data.cifar import cifar10, cifar100
@@ -32,8 +33,9 @@ from auglabel.distance import DistanceGrid
 from auglabel.errors import UserError
 from auglabel.lab.recipe.variants import AutoLabelVariant
 from auglabel.labels import CCAT, FixedTable, LabelPolicy, LabelSmoothing, MixupLabels, OneHot
-from auglabel.losses import jensen_shannon, trades
+from auglabel.losses import jensen_shannon, trades, weighted_cross_entropy
 from auglabel.models.by_name import imported
+from auglabel.soft_augmentation import SoftAugmentation
 from auglabel.table_file import load_table
 from auglabel.util.checks import entry, require_instance
 from auglabel.util.inference import model_input
@@ -68,6 +70,8 @@ AUGMENTATIONS: dict[str, Callable[..., Augmentation]] = {
     "adversarial": Adversarial,
     "mixup": Mixup,
     "cutmix": CutMix,
+    "wide_crop": WideCrop,
+    "erasing": Erasing,
 }
 
 
@@ -98,6 +102,7 @@ LABELS: dict[str, Callable[..., LabelPolicy]] = {
     "ccat": CCAT,
     "mixup": MixupLabels,
     "table": fixed_table,
+    "soft_augmentation": SoftAugmentation,
     "autolabel_variant": AutoLabelVariant,
 }
 
@@ -129,6 +134,9 @@ LOSSES: dict[str, Loss] = {
     "cross_entropy": lambda model, images, view, policy, again: F.cross_entropy(
         model(view.images), policy(view)
     ),
+    "weighted_cross_entropy": lambda model, images, view, policy, again: weighted_cross_entropy(
+        model(view.images), policy(view), policy.confidence(view)
+    ),
     "trades": lambda model, images, view, policy, again: trades(model, images, view),
     "jensen_shannon": augmix_loss,
 }
@@ -150,7 +158,7 @@ class Regime:
     loss: str = "cross_entropy"  # a name out of LOSSES
 
 
-# Hyper-parameters are the paper's for CIFAR-100; recipes change them under `regimes`.
+# Hyper-parameters are the paper's for CIFAR-100, where it has any; recipes change them under `regimes`.
 REGIMES: dict[str, Regime] = {
     "vanilla": Regime("clean", "one_hot"),
     "randaug": Regime("randaug", "one_hot"),
@@ -170,6 +178,12 @@ REGIMES: dict[str, Regime] = {
     "mixup_autolabel": Regime("mixup", "autolabel", {}, {"alpha": 0.008}),
     "cutmix": Regime("cutmix", "mixup"),
     "cutmix_autolabel": Regime("cutmix", "autolabel", {}, {"alpha": 0.008}),
+    "wide_crop": Regime("wide_crop", "one_hot"),
+    "wide_crop_soft": Regime("wide_crop", "soft_augmentation", loss="weighted_cross_entropy"),
+    "wide_crop_autolabel": Regime("wide_crop", "autolabel", {}, {"alpha": 0.01}),
+    "erasing": Regime("erasing", "one_hot"),
+    "erasing_soft": Regime("erasing", "soft_augmentation", loss="weighted_cross_entropy"),
+    "erasing_autolabel": Regime("erasing", "autolabel", {}, {"alpha": 0.01}),
 }
 
 

@@ -23,11 +23,13 @@ WORDS = {  # of a recipe, as people write them
     "augmix": "AugMix",
     "adversarial": "adversarial",
     "cutmix": "CutMix",
+    "wide_crop": "wide crop",
     "one_hot": "one-hot",
     "label_smoothing": "label smoothing",
     "autolabel": "AutoLabel",
     "autolabel_variant": "AutoLabel variant",
     "ccat": "CCAT",
+    "soft_augmentation": "Soft Augmentation",
     "table": "a fixed table",
 }
 NAMED = {"name": str}
