@@ -138,6 +138,8 @@ REGIMES = {
     "dropout": ["--model=tests.networks:with_dropout", "--regime=mixup", "--calibrate.visits=2"],
     "attacked": ["--regime=at_autolabel", "--augment.steps=2", "--calibrate.visits=1", "--split.train=80"],
     "consistent": ["--regime=augmix_js"],
+    "focal": ["--regime=wide_crop_autolabel", "--alpha=0.3", "--loss=focal", "--gamma=2"],
+    "weighted": ["--regime=erasing_soft"],
     "trades": ["--regime=trades", "--augment.steps=2", "--calibrate.visits=1", "--split.train=80"],
 }
 

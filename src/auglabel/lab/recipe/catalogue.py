@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar
 
 import torch
@@ -33,7 +34,7 @@ from auglabel.distance import DistanceGrid
 from auglabel.errors import UserError
 from auglabel.lab.recipe.variants import AutoLabelVariant
 from auglabel.labels import CCAT, FixedTable, LabelPolicy, LabelSmoothing, MixupLabels, OneHot
-from auglabel.losses import jensen_shannon, trades, weighted_cross_entropy
+from auglabel.losses import GAMMA, focal_loss, jensen_shannon, trades, weighted_cross_entropy
 from auglabel.models.by_name import imported
 from auglabel.soft_augmentation import SoftAugmentation
 from auglabel.table_file import load_table
@@ -129,11 +130,24 @@ def augmix_loss(
     return F.cross_entropy(clean, view.labels) + 12 * jensen_shannon(clean, *views)
 
 
+def focal(
+    model: nn.Module,
+    images: Tensor,
+    view: View,
+    policy: LabelPolicy,
+    again: Callable[[], View],
+    gamma: float = GAMMA,
+) -> Tensor:
+    """The focal loss with the policy's soft targets."""
+    return focal_loss(model(view.images), policy(view), gamma)
+
+
 HARD_LABELS = ("trades", "jensen_shannon")  # losses that take the label as it is, whatever the policy
 LOSSES: dict[str, Loss] = {
     "cross_entropy": lambda model, images, view, policy, again: F.cross_entropy(
         model(view.images), policy(view)
     ),
+    "focal": focal,
     "weighted_cross_entropy": lambda model, images, view, policy, again: weighted_cross_entropy(
         model(view.images), policy(view), policy.confidence(view)
     ),
@@ -142,9 +156,10 @@ LOSSES: dict[str, Loss] = {
 }
 
 
-def loss_function(name: str) -> Loss:
-    """The loss of that name, ours or a user's own."""
-    return named("loss", LOSSES, name)
+def loss_function(name: str, gamma: float | None = None) -> Loss:
+    """The loss of that name, ours or a user's own; `focal` with this `gamma`."""
+    loss = named("loss", LOSSES, name)
+    return loss if gamma is None else partial(loss, gamma=gamma)
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,7 @@ class Trainer:
         self.device = self.accelerator.device
         self.state = TrainingState()
         self.prepare = Clean(**recipe.prepare)
-        self.loss = loss_function(recipe.training.loss)
+        self.loss = loss_function(recipe.training.loss, recipe.training.gamma)
         self.learned = learned_for(recipe, len(data.classes)).to(self.device)
         if self.learned.policy.adaptive and len(parts.validation) == 0:
             raise UserError(
