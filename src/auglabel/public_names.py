@@ -11,12 +11,14 @@ from auglabel.augment.occlusion import Erasing, WideCrop
 from auglabel.augment.randaug import RandAug
 from auglabel.augment_and_label import AugmentAndLabel
 from auglabel.autolabel import AutoLabel
+from auglabel.by_class import AutoLabelByClass
 from auglabel.calibration import Calibration
 from auglabel.distance import Distance, DistanceGrid
 from auglabel.labels import CCAT, FixedTable, LabelPolicy, LabelSmoothing, MixupLabels, OneHot, TablePolicy
 from auglabel.measure import calibrate, every_bucket, measure
 from auglabel.pooling import Pool, PooledCalibration
 from auglabel.scaling import TemperatureScaling, VectorScaling
+from auglabel.self_distilled import SelfDistilled, with_prediction
 from auglabel.soft_augmentation import SoftAugmentation
 from auglabel.table_file import load_table, save_table
 from auglabel.view import View
@@ -28,6 +30,7 @@ __all__ = [
     "AugmentAndLabel",
     "Augmentation",
     "AutoLabel",
+    "AutoLabelByClass",
     "Calibration",
     "Clean",
     "CutMix",
@@ -43,6 +46,7 @@ __all__ = [
     "Pool",
     "PooledCalibration",
     "RandAug",
+    "SelfDistilled",
     "SoftAugmentation",
     "TablePolicy",
     "TemperatureScaling",
@@ -56,4 +60,5 @@ __all__ = [
     "metrics",
     "pgd",
     "save_table",
+    "with_prediction",
 ]

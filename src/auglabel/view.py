@@ -18,6 +18,7 @@ class View:
     `partner` and `share` are set where a second image was mixed in: its label, and its part of the
     picture, at most one half. `reach` is set by attacks: how far an image was moved, as a part of how far it
     might have been. `visible` is set where a part of the image is hidden: the share that is not.
+    `prediction` is another network's, or an averaged one's, on the images before they were transformed.
     """
 
     images: Tensor  # (B, C, H, W)
@@ -28,6 +29,7 @@ class View:
     share: Tensor | None = None  # (B,) float in [0, 1/2]
     reach: Tensor | None = None  # (B,) float in [0, 1]
     visible: Tensor | None = None  # (B,) float in [0, 1]
+    prediction: Tensor | None = None  # (B, K) probabilities
 
     def __post_init__(self) -> None:
         if (self.partner is None) != (self.share is None):

@@ -24,6 +24,7 @@ from auglabel.augment.mixing import CutMix, Mixup
 from auglabel.augment.occlusion import Erasing, WideCrop
 from auglabel.augment.randaug import RandAug
 from auglabel.autolabel import AutoLabel
+from auglabel.by_class import AutoLabelByClass
 from auglabel.data.cifar import cifar10, cifar100
 from auglabel.data.embedded import embedded
 from auglabel.data.folder import folder, imagenet
@@ -36,6 +37,7 @@ from auglabel.lab.recipe.variants import AutoLabelVariant
 from auglabel.labels import CCAT, FixedTable, LabelPolicy, LabelSmoothing, MixupLabels, OneHot
 from auglabel.losses import GAMMA, focal_loss, jensen_shannon, trades, weighted_cross_entropy
 from auglabel.models.by_name import imported
+from auglabel.self_distilled import SelfDistilled
 from auglabel.soft_augmentation import SoftAugmentation
 from auglabel.table_file import load_table
 from auglabel.util.checks import entry, require_instance
@@ -100,6 +102,8 @@ LABELS: dict[str, Callable[..., LabelPolicy]] = {
     "one_hot": OneHot,
     "label_smoothing": LabelSmoothing,
     "autolabel": autolabel,
+    "autolabel_by_class": AutoLabelByClass,
+    "self_distilled": SelfDistilled,
     "ccat": CCAT,
     "mixup": MixupLabels,
     "table": fixed_table,
@@ -130,6 +134,20 @@ def augmix_loss(
     return F.cross_entropy(clean, view.labels) + 12 * jensen_shannon(clean, *views)
 
 
+def cross_entropy(
+    model: nn.Module, images: Tensor, view: View, policy: LabelPolicy, again: Callable[[], View]
+) -> Tensor:
+    """Cross-entropy with the policy's soft targets."""
+    return F.cross_entropy(_logits(model, view, policy), policy(view))
+
+
+def weighted(
+    model: nn.Module, images: Tensor, view: View, policy: LabelPolicy, again: Callable[[], View]
+) -> Tensor:
+    """The same, each image weighted by the confidence of its label."""
+    return weighted_cross_entropy(_logits(model, view, policy), policy(view), policy.confidence(view))
+
+
 def focal(
     model: nn.Module,
     images: Tensor,
@@ -139,18 +157,21 @@ def focal(
     gamma: float = GAMMA,
 ) -> Tensor:
     """The focal loss with the policy's soft targets."""
-    return focal_loss(model(view.images), policy(view), gamma)
+    return focal_loss(_logits(model, view, policy), policy(view), gamma)
+
+
+def _logits(model: nn.Module, view: View, policy: LabelPolicy) -> Tensor:
+    """The model's on the view, which the policy sees too."""
+    logits: Tensor = model(view.images)
+    policy.see(logits.detach(), view.labels)
+    return logits
 
 
 HARD_LABELS = ("trades", "jensen_shannon")  # losses that take the label as it is, whatever the policy
 LOSSES: dict[str, Loss] = {
-    "cross_entropy": lambda model, images, view, policy, again: F.cross_entropy(
-        model(view.images), policy(view)
-    ),
+    "cross_entropy": cross_entropy,
     "focal": focal,
-    "weighted_cross_entropy": lambda model, images, view, policy, again: weighted_cross_entropy(
-        model(view.images), policy(view), policy.confidence(view)
-    ),
+    "weighted_cross_entropy": weighted,
     "trades": lambda model, images, view, policy, again: trades(model, images, view),
     "jensen_shannon": augmix_loss,
 }

@@ -28,6 +28,8 @@ WORDS = {  # of a recipe, as people write them
     "label_smoothing": "label smoothing",
     "autolabel": "AutoLabel",
     "autolabel_variant": "AutoLabel variant",
+    "autolabel_by_class": "AutoLabel by class",
+    "self_distilled": "self-distilled AutoLabel",
     "ccat": "CCAT",
     "soft_augmentation": "Soft Augmentation",
     "table": "a fixed table",
