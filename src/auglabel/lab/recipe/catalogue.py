@@ -178,9 +178,8 @@ LOSSES: dict[str, Loss] = {
 
 
 def loss_function(name: str, gamma: float | None = None) -> Loss:
-    """The loss of that name, ours or a user's own; `focal` with this `gamma`."""
-    loss = named("loss", LOSSES, name)
-    return loss if gamma is None else partial(loss, gamma=gamma)
+    """The loss of that name, ours or a user's own; with a `gamma`, the focal loss."""
+    return named("loss", LOSSES, name) if gamma is None else partial(focal, gamma=gamma)
 
 
 @dataclass(frozen=True)
