@@ -7,8 +7,8 @@ import yaml
 
 from auglabel.lab.recipe.catalogue import AUGMENTATIONS, DATASETS
 from auglabel.lab.recipe.options import RecipeError
-from auglabel.lab.recipe.read import RECIPES, help_text, read_recipe, recipe_names, recipe_text
-from auglabel.lab.recipe.yamlfile import sealed_text
+from auglabel.lab.recipe.read import RECIPES, help_of_recipe, read_recipe, recipe_names, recipe_text
+from auglabel.lab.recipe.yamlfile import with_checksum
 from auglabel.lab.runs.run import Run
 
 
@@ -372,7 +372,7 @@ def test_differences_name_the_option_and_both_values_but_not_where_data_lie():
 
 
 def test_help_lists_the_options_of_the_entries_chosen():
-    text = help_text("embedded", ["--augment", "augmix"])
+    text = help_of_recipe("embedded", ["--augment", "augmix"])
     assert "--augment.max_depth" in text
     assert "--augment.m_max" not in text
     assert "passes over the training images" in text
@@ -406,7 +406,7 @@ def test_the_recipes_that_people_use_are_listed_without_the_published_rows():
 @pytest.mark.parametrize("name", DATASETS)
 def test_every_data_set_can_be_named_and_explained(name):
     """No option of a data set may be called as the section's own."""
-    assert "--data.name" in help_text("embedded", [f"--data={name}"])
+    assert "--data.name" in help_of_recipe("embedded", [f"--data={name}"])
 
 
 def test_the_recipe_of_a_run_is_known_when_it_was_damaged(tmp_path, written):
@@ -434,7 +434,7 @@ def test_ccat_without_a_radius_means_largest_in_a_run_and_drawn_in_a_recipe_of_t
     old = "".join(lines).replace(", radius: drawn", "")
     run = Run(tmp_path / "run")
     run.path.mkdir()
-    run.recipe_file.write_text(sealed_text(old))
+    run.recipe_file.write_text(with_checksum(old))
     assert run.recipe().labels.options == {"rho": 10.0, "radius": "largest"}
     with pytest.raises(ValueError, match=r"cannot go on .* has labels.radius: drawn, not largest"):
         run.require_free(recipe, resume=True)

@@ -77,8 +77,8 @@ class Optimizer:
             require_whole("per_batch", self.per_batch, 1)
         if self.clip is not None:
             require_number("clip", self.clip, 0)
-            if self.clip == 0:
-                raise UserError("clip must be above 0, or null: no gradient would be left.")
+        if self.clip == 0:
+            raise UserError("clip must be above 0, or null: no gradient would be left.")
         if self.nesterov and self.momentum == 0:
             raise UserError("nesterov needs a momentum above 0; set optimizer.nesterov to false.")
 

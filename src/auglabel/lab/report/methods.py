@@ -92,8 +92,7 @@ class Method:
 def read_run(path: Path, title: str | None = None) -> tuple[TrainedRun, list[str]]:
     """The run in that directory, and notes on what it lacks; `title` names its method."""
     run = Run(path)
-    if not run.exists():
-        raise FileNotFoundError(f"{path} is not a run: it has no recipe.yaml.")
+    run.require()
     _, recipe = read_yaml(run.recipe_file)
     facts, epochs = run.facts(), run.epochs()
     if facts is None or not epochs:

@@ -13,10 +13,10 @@ from functools import cached_property
 
 from typing_extensions import Self
 
-from auglabel.lab.evaluate.metric_list import METRICS, Metric, metric_named
 from auglabel.lab.paper.verdicts import Part
 from auglabel.lab.report.comparisons import OVERALL, Comparison, Place
 from auglabel.lab.report.methods import Method
+from auglabel.lab.runs.metric_list import METRICS, Metric, metric_named
 
 CLEAN: Place = ("clean", None)
 JUDGED = ("accuracy", "ece", "nll")  # what sentences are about
