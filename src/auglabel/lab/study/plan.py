@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import yaml
 from rich import box
@@ -124,7 +123,7 @@ def write_plan(path: Path, study: Study, rows: Sequence[Row], costs: dict[str, C
     write_text(path, text)
 
 
-def _about(study: Study, row: Row, cost: Cost) -> dict[str, Any]:
+def _about(study: Study, row: Row, cost: Cost) -> dict[str, object]:
     choice = {"chosen": row.tuned, "from": list(row.values)} if row.values else {}
     choice |= {"chosen": row.tuned, "as_in": row.like} if row.like else {}
     return {
