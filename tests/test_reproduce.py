@@ -17,7 +17,7 @@ from auglabel.lab.recipe.row_recipes import row_recipes
 from auglabel.lab.study import rows
 from auglabel.lab.study.plan import costs_of
 from auglabel.lab.study.published import published
-from auglabel.lab.study.row import FIRST_SEED, NAMES, Row
+from auglabel.lab.study.row import FIRST_SEED, NAMES, StudyRow
 from auglabel.lab.study.study import Study, in_order
 from auglabel.lab.sweep.job import Results
 from auglabel.lab.sweep.measurement import Measurement
@@ -26,9 +26,9 @@ SMALL = ("--split.train=40", "--split.validation=20", "--epochs=1", "--model.wid
 ON = (Measurement("clean", images=30), Measurement("corrupted", suite="fog", images=10))
 
 
-def small(regime: str, title: str, **more) -> Row:
+def small(regime: str, title: str, **more) -> StudyRow:
     words = (f"--regime={regime}", *SMALL)
-    row = Row("cpu/fashion-vanilla_at", title, 2, words, f"-{regime}", measured=ON)
+    row = StudyRow("cpu/fashion-vanilla_at", title, 2, words, f"-{regime}", measured=ON)
     return replace(row, **more)
 
 
@@ -174,7 +174,7 @@ def test_corruptions_at_the_paper_scale_are_as_many_as_the_paper_says():
 @pytest.mark.parametrize("scale", ["cpu", "fast", "paper"])
 def test_a_row_is_the_same_wherever_it_stands(scale):
     """Tables and figures that share a row share its runs."""
-    met: dict[str, Row] = {}
+    met: dict[str, StudyRow] = {}
     for name in NAMES:
         for row in rows.rows_of(name, scale):
             assert met.setdefault(row.name, row) == row, (name, row.name)
