@@ -16,7 +16,7 @@ from auglabel.lab.paper.choices import choices
 from auglabel.lab.paper.overview import points_of
 from auglabel.lab.paper.tables import table
 from auglabel.lab.study import rows
-from auglabel.lab.study.row import NAMES, Row
+from auglabel.lab.study.row import NAMES, StudyRow
 from auglabel.lab.study.rows_fast import FAST
 from auglabel.lab.study.run_options import keep_options
 from auglabel.lab.study.study import Study, in_order
@@ -200,7 +200,9 @@ def test_all_of_it_is_assembled_from_part_of_the_runs(study, tmp_path):
 def one_row(monkeypatch):
     """Table 2 as a row that takes a second."""
     words = ("--regime=randaug", "--split.train=40", "--split.validation=20", "--epochs=1")
-    row = Row("cpu/fashion-vanilla_at", "RandAug", 1, (*words, "--model.widths=[4,4,4]"), "-x", measured=())
+    row = StudyRow(
+        "cpu/fashion-vanilla_at", "RandAug", 1, (*words, "--model.widths=[4,4,4]"), "-x", measured=()
+    )
     for name in NAMES:
         monkeypatch.setitem(FAST, name, [row] if name == "table2" else [])
 
@@ -286,7 +288,7 @@ def test_a_row_of_an_older_form_of_the_rule_gets_no_new_runs(tmp_path, monkeypat
     """One seed made by the first form is there, and the row wants two."""
     monkeypatch.chdir(tmp_path)
     words = ("--regime=randaug_autolabel", "--split.train=40", "--split.validation=20", "--epochs=1")
-    row = Row("cpu/fashion-vanilla_at", "x", 2, (*words, "--model.widths=[4,4,4]"), "-x", measured=())
+    row = StudyRow("cpu/fashion-vanilla_at", "x", 2, (*words, "--model.widths=[4,4,4]"), "-x", measured=())
     monkeypatch.setitem(FAST, "table2", [row])
     assert main(["reproduce", "table2", "--scale=fast", "--workers=1", "--seeds=1"]) == 0
     (path,) = (tmp_path / "results" / "fast" / "runs").glob("*.json")

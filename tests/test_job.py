@@ -299,6 +299,22 @@ def test_a_file_that_is_no_result_is_named(made, there, text, complaint):
     assert str(there.file(made[1])) in str(caught.value)
 
 
+@pytest.mark.parametrize("entry", ["seed", "seconds", "versions", "data", "labelled_images", "temperatures"])
+def test_a_result_that_lacks_an_entry_is_damaged(made, there, entry):
+    found = json.loads(there.file(made[1]).read_text())
+    del found["checksum"], found[entry]
+    there.file(made[1]).write_text(json.dumps(found))
+    with pytest.raises(ValueError, match=f"is damaged or of another version: it does not say {entry}"):
+        there.read(made[1])
+
+
+def test_what_is_written_of_a_result_is_what_was_read(made, tmp_path):
+    results, done, result = made
+    result.write(tmp_path / "again.json")
+    assert (tmp_path / "again.json").read_bytes() == results.file(done).read_bytes()
+    assert read_result(tmp_path / "again.json") == result
+
+
 def test_the_cost_of_a_result_that_is_there_is_what_it_took(made, monkeypatch):
     results, done, result = made
     monkeypatch.setattr(forecast, "forecast", refuse)

@@ -138,7 +138,7 @@ def unpickle(content: bytes, path: str) -> Any:
 
 
 def _read(value: Any) -> Any:
-    """With arrays in the place of what stands for them: at the top, and in a dict."""
+    """Replace each `_Array` by its numpy array, in `value` itself and among the values of a dict."""
     if isinstance(value, dict):
         return {key: _read(each) if isinstance(each, _Array) else each for key, each in value.items()}
     return value.pixels if isinstance(value, _Array) else value

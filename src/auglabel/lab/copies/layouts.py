@@ -69,7 +69,7 @@ class Writer:
         raise NotImplementedError
 
     def md5(self, name: str) -> str | None:
-        """Of the file of a type, or "labels"; None where there are many."""
+        """The MD5 of the file of a corruption type or of "labels"; None for a layout of many files."""
         return None
 
     def share(self) -> None:

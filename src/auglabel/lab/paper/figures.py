@@ -9,7 +9,7 @@ from auglabel.lab.paper.page import Block, Page, Record, name_of
 from auglabel.lab.paper.tables import BESIDE, DATA, notes_of
 from auglabel.lab.study.published import published
 from auglabel.lab.study.readings import reading
-from auglabel.lab.study.row import Row, Scale
+from auglabel.lab.study.row import Scale, StudyRow
 from auglabel.lab.study.rows import rows_of
 from auglabel.lab.study.rows_fast import IMAGES
 from auglabel.lab.study.study import Study
@@ -63,7 +63,7 @@ def _block(name: str, records: Sequence[Record]) -> Block:
     return Block(title, ["", *(f"{x:g}" for x in places)], body)
 
 
-def _curves(name: str, row: Row, scale: Scale, found: Mapping[int, Result]) -> list[Record]:
+def _curves(name: str, row: StudyRow, scale: Scale, found: Mapping[int, Result]) -> list[Record]:
     """What a row adds to the curves of a figure: all of one curve, or a point of several."""
     if name == "figure1":  # the learned label of each bucket
         return _by_level(row, "label", {seed: result.labels or {} for seed, result in found.items()})
@@ -91,7 +91,9 @@ def _curves(name: str, row: Row, scale: Scale, found: Mapping[int, Result]) -> l
     ]
 
 
-def _by_level(row: Row, metric: str, by_seed: Mapping[int, Mapping[str, Sequence[float]]]) -> list[Record]:
+def _by_level(
+    row: StudyRow, metric: str, by_seed: Mapping[int, Mapping[str, Sequence[float]]]
+) -> list[Record]:
     """A curve for each kind of distortion, over its levels."""
     kinds = next(iter(by_seed.values()), {})
     return [

@@ -13,7 +13,7 @@ from auglabel.augment.randaug import RandAug
 from auglabel.lab.paper.page import Block, Page, Record, name_of
 from auglabel.lab.study.published import published
 from auglabel.lab.study.readings import reading
-from auglabel.lab.study.row import Row, title_of
+from auglabel.lab.study.row import StudyRow, title_of
 from auglabel.lab.study.rows import rows_of
 from auglabel.lab.study.study import Found, Study
 
@@ -78,7 +78,7 @@ def table1() -> Page:
 class TableLine:
     """A line of a table: a row's runs as they were trained, or at a fitted temperature."""
 
-    row: Row
+    row: StudyRow
     method: str
     paper: Mapping[str, float]
     temperature: str = ""  # "T": fitted on clean, "TA": on augmented validation images
@@ -88,7 +88,7 @@ class TableLine:
 
 
 def _lines(
-    rows: Sequence[Row], printed: dict[tuple[str, str], dict[str, float]], scaled: bool
+    rows: Sequence[StudyRow], printed: dict[tuple[str, str], dict[str, float]], scaled: bool
 ) -> list[TableLine]:
     """What is shown of `printed` is taken out of it."""
     found = []
@@ -177,7 +177,7 @@ def _record(line: TableLine, metric: str, found: Found) -> Record:
     return Record.of(row.data, line.method, metric, by_seed, paper=paper, ran=bool(by_seed))
 
 
-def _value(row: Row, seed: int, metric: str, found: Found) -> float | None:
+def _value(row: StudyRow, seed: int, metric: str, found: Found) -> float | None:
     """A metric of one run, None if it was not measured; Delta needs the vanilla run of the same seed."""
     if metric != "delta":
         return reading(found[row.name][seed], metric)
@@ -202,7 +202,7 @@ def _printed(name: str) -> dict[tuple[str, str], dict[str, float]]:
     }
 
 
-def place_of(row: Row) -> str:
+def place_of(row: StudyRow) -> str:
     """The radius or beta of a row, as the table names it; table 3 has one radius for all."""
     return _where(None if row.radius == 0.01 else row.radius, row.beta)
 
@@ -211,7 +211,7 @@ def _where(epsilon_max: float | None, beta: float | None) -> str:
     return f", epsilon_max {epsilon_max:g}" if epsilon_max else f", beta {beta:g}" if beta else ""
 
 
-def notes_of(study: Study, rows: Sequence[Row], found: Found) -> list[str]:
+def notes_of(study: Study, rows: Sequence[StudyRow], found: Found) -> list[str]:
     """What the numbers are, what was chosen, and what is missing from what was `found`."""
     aurc = ", AURC times 1,000" if study.scale == "fast" else ""
     notes = [
@@ -237,14 +237,14 @@ def notes_of(study: Study, rows: Sequence[Row], found: Found) -> list[str]:
     return notes
 
 
-def _chosen(row: Row, study: Study) -> str:
+def _chosen(row: StudyRow, study: Study) -> str:
     """At `fast`, where an end of the list was the best that was offered, it says so."""
     value = study.chosen(row)
     end = study.scale == "fast" and value in (row.values[0], row.values[-1])
     return f"{row.name} {row.tuned} {value:g}{' (an end of the range)' if end else ''}"
 
 
-def _sizes(rows: Sequence[Row], found: Found) -> str:
+def _sizes(rows: Sequence[StudyRow], found: Found) -> str:
     """How many images each ECE is of: it depends on them."""
     counts: dict[str, dict[str, int]] = {}
     for row in rows:

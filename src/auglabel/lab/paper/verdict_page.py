@@ -6,10 +6,10 @@ import csv
 import io
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 
+from auglabel.lab.evaluate.metric_list import metric_named
 from auglabel.lab.paper.page import Block, Page
 from auglabel.lab.paper.tables import POOLED
 from auglabel.lab.paper.verdicts import ClaimVerdict, Part, judge
@@ -26,8 +26,6 @@ FAMILIES = {
     "later": "Added when runs were under way, not in the plan",
 }
 SIZES = {"cpu": "CPU size", "fast": "the scale `fast`"}
-
-
 NOTES = [
     "Each part is a difference by seed in percent points (NLL in nats, AURC as it is), its mean and 95 % t "
     "interval; p is the claim's, and then after Holm's correction over the claims of its family that rest on "
@@ -58,7 +56,7 @@ def write_verdicts(study: Study, folder: Path, console: Console) -> None:
     write_text(folder / "verdicts.md", page.markdown(chart=False))
     write_text(folder / "verdicts.tex", page.latex())
     write_text(folder / "verdicts.csv", _csv(judged))
-    plain = {name: [_plain(verdict) for verdict in some] for name, some in judged.items()}
+    plain = {name: [_as_json(verdict) for verdict in some] for name, some in judged.items()}
     write_checksummed(folder / "verdicts.json", {"format": "auglabel verdicts, version 1", **plain})
     console.print(page.markdown(chart=False), markup=False, soft_wrap=True)
 
@@ -69,16 +67,14 @@ def _csv(judged: Mapping[str, Iterable[ClaimVerdict]]) -> str:
     writer = csv.writer(file, lineterminator="\n")
     head = ["family", "claim", "rests_on", "verdict", "p", "holm", "part", "seeds", "mean", "low", "high"]
     writer.writerow(head)
-    for family, verdicts in judged.items():
-        for verdict in verdicts:
-            about: list[Any] = [family, verdict.claim, verdict.rests_on, verdict.verdict]
-            about += [_short(verdict.p), _short(verdict.adjusted)]
-            for part in verdict.parts:
-                numbers = _numbers(part)
-                ends = numbers["interval"] or (None, None)
-                writer.writerow([*about, part.text, len(part.values), numbers["mean"], *ends])
-            if not verdict.parts:
-                writer.writerow([*about, verdict.why, 0, None, None, None])
+    for family, verdict in ((family, verdict) for family, some in judged.items() for verdict in some):
+        about = [family, verdict.claim, verdict.rests_on, verdict.verdict]
+        ps = [_short(verdict.p), _short(verdict.adjusted)]
+        for part in verdict.parts:
+            mean = _short(part.mean) if part.values else None
+            writer.writerow([*about, *ps, part.text, len(part.values), mean, *_interval(part)])
+        if not verdict.parts:
+            writer.writerow([*about, *ps, verdict.why, 0, None, None, None])
     return file.getvalue()
 
 
@@ -96,8 +92,7 @@ def _block(title: str, verdicts: Iterable[ClaimVerdict]) -> Block:
 
 
 def _shown(part: Part) -> str:
-    scale = 1 if any(name in part.text for name in ("nll", "brier", "aurc")) else 100
-    digits = 3 if scale == 1 else 1
+    scale, digits = (100, 1) if metric_named(part.metric).unit == "%" else (1, 3)
     more = f" (to be above {scale * part.above:g})" if part.above else ""
     mean = f"{part.text} = {scale * part.mean:.{digits}f}{more}"
     if len(part.values) < 2:
@@ -106,32 +101,26 @@ def _shown(part: Part) -> str:
     return f"{mean} [{scale * low:.{digits}f}, {scale * high:.{digits}f}]"
 
 
-def _plain(verdict: ClaimVerdict) -> dict[str, Any]:
+def _as_json(verdict: ClaimVerdict) -> dict[str, object]:
     return {
-        "claim": verdict.claim,
-        "rests_on": verdict.rests_on,
-        "verdict": verdict.verdict,
-        "leans": verdict.leans,
-        "p": _short(verdict.p),
-        "holm": _short(verdict.adjusted),
-        "why": verdict.why,
-        "hardly": verdict.hardly,
-        "short": verdict.short,
-        "parts": [
-            {"text": part.text, "above": part.above, "seeds": part.seeds, **_numbers(part)}
-            for part in verdict.parts
-        ],
+        **{"claim": verdict.claim, "rests_on": verdict.rests_on, "verdict": verdict.verdict},
+        **{"leans": verdict.leans, "p": _short(verdict.p), "holm": _short(verdict.adjusted)},
+        **{"why": verdict.why, "hardly": verdict.hardly, "short": verdict.short},
+        "parts": [_part_as_json(part) for part in verdict.parts],
     }
 
 
-def _numbers(part: Part) -> dict[str, Any]:
+def _part_as_json(part: Part) -> dict[str, object]:
     several = len(part.values) > 1
     return {
-        "values": [_short(value) for value in part.values],
-        "mean": _short(part.mean) if part.values else None,
-        "interval": [_short(end) for end in part.interval] if several else None,
-        "p": _short(part.p) if several else None,
+        **{"text": part.text, "above": part.above, "seeds": part.seeds},
+        **{"values": [*map(_short, part.values)], "mean": _short(part.mean) if part.values else None},
+        **{"interval": _interval(part) if several else None, "p": _short(part.p) if several else None},
     }
+
+
+def _interval(part: Part) -> list[float | None]:
+    return [*map(_short, part.interval)] if len(part.values) > 1 else [None, None]
 
 
 def _short(value: float | None) -> float | None:

@@ -29,6 +29,7 @@ class Part:
     seeds: list[int]
     values: list[float]
     above: float = 0.0
+    metric: str = ""
 
     @functools.cached_property
     def mean(self) -> float:
@@ -137,8 +138,8 @@ def _part(part: Mapping[str, Any], values: Values) -> Part:
     seeds = sorted(set.intersection(*(set(by_seed) for _, by_seed in found)))
     text = " ".join(f"{'+' if sign > 0 else '-'} {each.partition('-')[2]}" for sign, each in signs)
     text = f"{signs[0][1].partition('-')[0]}: {text.removeprefix('+ ')}"
-    above = part.get("above", 0.0)
-    return Part(text, seeds, [sum(sign * by[seed] for sign, by in found) for seed in seeds], above)
+    sums = [sum(sign * by[seed] for sign, by in found) for seed in seeds]
+    return Part(text, seeds, sums, part.get("above", 0.0), signs[0][1].partition(" ")[2])
 
 
 def holm(ps: Sequence[float]) -> list[float]:

@@ -163,7 +163,7 @@ class Recipe:
         return str(yaml.safe_dump(self.as_dict(), sort_keys=False, default_flow_style=None, width=110))
 
     def changed(self, key: str, value: Any) -> Recipe:
-        """With another value of `section.option`, of the right type; its entry's constructor is not asked."""
+        """This recipe with `section.option` set to `value`, which must be valid: nothing checks it here."""
         section, _, option = key.rpartition(".")
         part = getattr(self, section or "training")
         if isinstance(part, Choice):

@@ -71,8 +71,9 @@ OVER_CORRUPTIONS = {  # the mean over all pairs of corruption and severity, as t
 
 
 def metric_named(name: str) -> Metric:
-    """A metric by its name: ece, cece over corruptions, and "ece T" at a fitted temperature."""
+    """A metric by its name: ece, cece over corruptions, ece@3 at a severity, "ece T" at a temperature."""
     plain, _, temperature = name.partition(" ")
+    plain = plain.partition("@")[0]
     if plain in OVER_CORRUPTIONS:
         metric = replace(METRICS[plain[1:]], title=OVER_CORRUPTIONS[plain])
     else:

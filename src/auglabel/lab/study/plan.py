@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import yaml
 from rich import box
@@ -13,7 +12,7 @@ from rich.table import Table
 
 from auglabel.lab.recipe.row_recipes import gpu_hours
 from auglabel.lab.study.claims import LEVEL, claims
-from auglabel.lab.study.row import FIRST_SEED, Row
+from auglabel.lab.study.row import FIRST_SEED, StudyRow
 from auglabel.lab.study.study import Study
 from auglabel.lab.sweep.executor import Executor
 from auglabel.lab.sweep.forecast import core_hours
@@ -66,7 +65,9 @@ def make_plan(
     console.print(f"wrote {path}", markup=False, soft_wrap=True)
 
 
-def _show_costs(study: Study, rows: Sequence[Row], executor: Executor, console: Console) -> dict[str, Cost]:
+def _show_costs(
+    study: Study, rows: Sequence[StudyRow], executor: Executor, console: Console
+) -> dict[str, Cost]:
     """Print what each row takes, and all together."""
     with console.status("trying each row for a moment") as status:
         costs = costs_of(study, rows, lambda job: status.update(f"trying {job}"))
@@ -88,7 +89,7 @@ def _show_costs(study: Study, rows: Sequence[Row], executor: Executor, console: 
     return costs
 
 
-def costs_of(study: Study, rows: Sequence[Row], told: Callable[[str], None]) -> dict[str, Cost]:
+def costs_of(study: Study, rows: Sequence[StudyRow], told: Callable[[str], None]) -> dict[str, Cost]:
     """What each row takes, the runs that choose its option among them, each run once."""
     found, met = {}, set()
     tried: dict[str, float] = {}
@@ -110,7 +111,7 @@ def unit(study: Study) -> str:
     return "gpu_hours" if study.scale == "paper" else "core_hours"
 
 
-def write_plan(path: Path, study: Study, rows: Sequence[Row], costs: dict[str, Cost]) -> None:
+def write_plan(path: Path, study: Study, rows: Sequence[StudyRow], costs: dict[str, Cost]) -> None:
     """All of it as YAML, the claims in full."""
     about = {
         "scale": study.scale,
@@ -124,7 +125,7 @@ def write_plan(path: Path, study: Study, rows: Sequence[Row], costs: dict[str, C
     write_text(path, text)
 
 
-def _about(study: Study, row: Row, cost: Cost) -> dict[str, Any]:
+def _about(study: Study, row: StudyRow, cost: Cost) -> dict[str, object]:
     choice = {"chosen": row.tuned, "from": list(row.values)} if row.values else {}
     choice |= {"chosen": row.tuned, "as_in": row.like} if row.like else {}
     return {

@@ -37,7 +37,7 @@ TITLES = {
 
 
 @dataclass(frozen=True)
-class Row:
+class StudyRow:
     """A recipe, what is changed in it, how often it is run, and what of it is measured.
 
     `cpu/cifar10-randaug_ls` is called cifar10-randaug_ls; `fast-cifar100` with the suffix "-randaug_ls" is
@@ -91,12 +91,12 @@ def method_of(regime: str, radius: float | None = None, beta: float | None = Non
     return regime + "".join(f"-{value:g}" for value in (radius, beta) if value is not None)
 
 
-def changed(row: Row, words: Sequence[str], suffix: str, **more: Any) -> Row:
+def changed(row: StudyRow, words: Sequence[str], suffix: str, **more: Any) -> StudyRow:
     """A row with more words, and what else they change of it."""
     return replace(row, words=(*row.words, *words), suffix=row.suffix + suffix, **more)
 
 
-def variant(row: Row, words: Sequence[str], suffix: str, **more: Any) -> Row:
+def variant(row: StudyRow, words: Sequence[str], suffix: str, **more: Any) -> StudyRow:
     """A changed row that takes the choice of `row`, and has no lines at a temperature."""
     like = row.name if row.tuned else ""
     return changed(row, words, suffix, like=like, values=(), measured=MEASURED, scaled=(), **more)
@@ -112,12 +112,12 @@ def five(most: int) -> tuple[list[str], str]:
     return [f"--augment.operations=[{','.join(FIVE)}]", f"--augment.m_max={most}"], f"-five-{most}"
 
 
-def named(rows: Sequence[Row], *methods: str, data: str = "") -> list[Row]:
+def named(rows: Sequence[StudyRow], *methods: str, data: str = "") -> list[StudyRow]:
     """The rows of these methods, of one data set or of all."""
     return [row for row in rows if row.method in methods and data in ("", row.data)]
 
 
-def by_name(data: str, attacked: Sequence[Row], **rows: list[Row]) -> dict[str, list[Row]]:
+def by_name(data: str, attacked: Sequence[StudyRow], **rows: list[StudyRow]) -> dict[str, list[StudyRow]]:
     """The rows of every table and figure; Figures 1, 2, 5 and 7 draw rows of the tables.
 
     `data` is the data set of Figures 1 and 2; `attacked` are rows of Figure 7 and others.

@@ -13,7 +13,7 @@ from auglabel.lab.study.row import (
     FIVE,
     MEASURED,
     VARIANT,
-    Row,
+    StudyRow,
     by_name,
     fewer,
     five,
@@ -38,21 +38,21 @@ def _row(
     radius: float | None = None,
     beta: float | None = None,
     **more: Any,
-) -> Row:
+) -> StudyRow:
     """A row of the CPU scale; label smoothing and AutoLabel have their option chosen on validation data."""
     tuned = tuned_of(regime)
     more = {"tuned": tuned, "values": VALUES.get(tuned, ()), "radius": radius, "beta": beta, **more}
-    return Row(f"cpu/{data}-{method_of(regime, radius, beta)}", title_of(regime), seeds, **more)
+    return StudyRow(f"cpu/{data}-{method_of(regime, radius, beta)}", title_of(regime), seeds, **more)
 
 
-def _table2() -> list[Row]:
+def _table2() -> list[StudyRow]:
     methods = [f"{base}{end}" for base in AUGMENTATIONS for end in ("", "_ls", "_autolabel")]
     ten = [_row(m, seeds=5, measured=MEASURED if "_" in m else AUGMENTED) for m in methods]
     hundred = [_row(method, "cifar100", values=FEWER.get(tuned_of(method), ())) for method in methods]
     return [*ten, *_extra(), *hundred]
 
 
-def _extra() -> list[Row]:
+def _extra() -> list[StudyRow]:
     """What an expert asks of Table 2."""
     randaug, augmix, randaug_learned, augmix_learned = (
         _row(f"{base}{end}", seeds=5, extra=True) for end in ("", "_autolabel") for base in AUGMENTATIONS
@@ -77,7 +77,7 @@ def _extra() -> list[Row]:
     ]
 
 
-def _adversarial(data: str, radii: Sequence[float], pgd: float) -> list[Row]:
+def _adversarial(data: str, radii: Sequence[float], pgd: float) -> list[StudyRow]:
     """Six methods, vanilla once; rho and alpha are chosen at the data set's smallest radius."""
     on = (*(MEASURED if data == "cifar10" else (CLEAN,)), Measurement("pgd", images=1000, epsilon=pgd))
     values, smallest = (FEWER, 0.01) if data == "cifar10" else (VALUES, 0.1)
@@ -91,7 +91,7 @@ def _adversarial(data: str, radii: Sequence[float], pgd: float) -> list[Row]:
     return rows
 
 
-def _mixup() -> list[Row]:
+def _mixup() -> list[StudyRow]:
     """Vanilla, which is also measured on the views of Figure 2, and mixup."""
     return [
         _row("vanilla", views=Choice("randaug", {"operations": list(FIVE)})),
@@ -100,13 +100,13 @@ def _mixup() -> list[Row]:
     ]
 
 
-def _figure3() -> list[Row]:
+def _figure3() -> list[StudyRow]:
     """Five operations, and magnitudes up to 2, 6 and 10."""
     two = named(_table2(), "randaug", "randaug_autolabel", data="cifar10")
     return [variant(row, *five(most), magnitude=most, seeds=3) for most in (2, 6, 10) for row in two]
 
 
-def _figure6() -> list[Row]:
+def _figure6() -> list[StudyRow]:
     """Fewer training images; all else as in Table 2, whose rows are the third point."""
     methods = [f"{base}{end}" for base in AUGMENTATIONS for end in ("", "_autolabel")]
     four = named(_table2(), *methods, data="cifar10")
@@ -114,7 +114,7 @@ def _figure6() -> list[Row]:
     return [*points, *four]
 
 
-def _ablations() -> list[Row]:
+def _ablations() -> list[StudyRow]:
     """Our readings of the paper, on AugMix, one at a time."""
     changes = {
         "-printed": ("validation distances as printed", [VARIANT, "--labels.from_buckets=previous"]),

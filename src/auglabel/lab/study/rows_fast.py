@@ -15,7 +15,7 @@ from auglabel.lab.study.row import (
     FIVE,
     MEASURED,
     VARIANT,
-    Row,
+    StudyRow,
     by_name,
     changed,
     fewer,
@@ -51,7 +51,7 @@ def _row(
     radius: float | None = None,
     beta: float | None = None,
     **more: Any,
-) -> Row:
+) -> StudyRow:
     """A regime, at a radius or beta where it has one; more words are written behind it."""
     tuned = tuned_of(regime)
     words = (f"--regime={regime}", *words)
@@ -59,10 +59,10 @@ def _row(
     words += () if beta is None else (f"--augment.beta={beta}",)
     more = {"tuned": tuned, "values": VALUES.get(tuned, ()), "radius": radius, "beta": beta, **more}
     suffix = f"-{method_of(regime, radius, beta)}"
-    return Row(f"fast-{data}", title_of(regime), SEEDS, words, suffix, **more)
+    return StudyRow(f"fast-{data}", title_of(regime), SEEDS, words, suffix, **more)
 
 
-def _augmented(base: str) -> list[Row]:
+def _augmented(base: str) -> list[StudyRow]:
     """Three kinds of labels, and what the distances are worth; RandAug with mild distortions too."""
     plain = _row("cifar100", base, scaled=("T", "TA"))
     smooth = _row("cifar100", f"{base}_ls", scaled=("T",))
@@ -89,7 +89,7 @@ def _augmented(base: str) -> list[Row]:
     return [*rows, *(replace(row, extra=True) for row in more)]
 
 
-def _figure3() -> list[Row]:
+def _figure3() -> list[StudyRow]:
     """Magnitudes up to 2, where claims look, with all seeds; 4, 6, 8 with one; up to 10 is Table 2.
 
     All ten operations: of the paper's five none translates, which is where `wide` differs from `mild`.
@@ -107,7 +107,7 @@ def _figure3() -> list[Row]:
     return [*points, *two]
 
 
-def _figure6() -> list[Row]:
+def _figure6() -> list[StudyRow]:
     """A quarter of the training images, with as many steps; Table 2 has all of them.
 
     Rows with a quarter of the images choose rho and alpha anew: one-hot labels are over-confident there,
@@ -120,7 +120,7 @@ def _figure6() -> list[Row]:
     return [*(changed(row, words, suffix, images=images) for row in three), *three]
 
 
-def _mixup() -> list[Row]:
+def _mixup() -> list[StudyRow]:
     """Vanilla, which is also measured on the views of Figure 2, and mixup."""
     views = Choice("randaug", {"operations": list(FIVE), "magnitudes": "wide"})
     return [
@@ -130,7 +130,7 @@ def _mixup() -> list[Row]:
     ]
 
 
-def _adversarial(radius: float) -> list[Row]:
+def _adversarial(radius: float) -> list[StudyRow]:
     """Vanilla, and five kinds of training at a radius."""
     on = (*MEASURED, ATTACK)
     rows = [_row("cifar10", "vanilla", SMALLER, measured=on, scaled=("T",))]

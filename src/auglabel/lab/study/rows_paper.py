@@ -12,7 +12,7 @@ from auglabel.lab.study.published import published
 from auglabel.lab.study.row import (
     CLEAN,
     FIVE,
-    Row,
+    StudyRow,
     by_name,
     changed,
     fewer,
@@ -25,7 +25,7 @@ from auglabel.lab.sweep.measurement import Measurement
 
 
 @functools.cache
-def paper_rows() -> dict[str, list[Row]]:
+def paper_rows() -> dict[str, list[StudyRow]]:
     """The published rows of the tables, and what figures draw of them or beside them."""
     rows = {
         name: [_paper_row(line, published()[name]) for line in published()[name]["rows"]]
@@ -44,7 +44,7 @@ def paper_rows() -> dict[str, list[Row]]:
     )
 
 
-def _paper_row(line: Mapping[str, Any], about: Mapping[str, Any]) -> Row:
+def _paper_row(line: Mapping[str, Any], about: Mapping[str, Any]) -> StudyRow:
     """A published row; one run where the paper does not say how many it made."""
     regime, data, seeds = line["method"], line["data"], about["seeds"] or 1
     radius, beta = line.get("epsilon_max"), line.get("beta")
@@ -53,7 +53,7 @@ def _paper_row(line: Mapping[str, Any], about: Mapping[str, Any]) -> Row:
     attacked = Measurement("pgd", epsilon=0.03)
     suite = "standard" if data == "imagenet" else "paper"  # 15 types there, 17 on CIFAR
     corrupted = Measurement("corrupted", suite=suite)
-    row = Row(
+    row = StudyRow(
         f"paper/{data}-{method_of(regime, radius, beta)}",
         title_of(regime),
         seeds[data] if isinstance(seeds, dict) else seeds,

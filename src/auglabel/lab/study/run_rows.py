@@ -8,7 +8,7 @@ from dataclasses import replace
 from rich.console import Console
 
 from auglabel.lab.runs.files import locked
-from auglabel.lab.study.row import Row
+from auglabel.lab.study.row import StudyRow
 from auglabel.lab.study.study import Study, in_order
 from auglabel.lab.sweep.executor import Executor, run_all
 from auglabel.lab.sweep.job import Job
@@ -24,7 +24,7 @@ def run_rows(study: Study, names: Sequence[str], executor: Executor, console: Co
     return failed
 
 
-def _run_stage(study: Study, rows: Sequence[Row], executor: Executor, console: Console) -> list[str]:
+def _run_stage(study: Study, rows: Sequence[StudyRow], executor: Executor, console: Console) -> list[str]:
     """First the runs that choose, then those that are reported; a sentence for each that failed."""
     older = {row.name for row in rows if study.of_an_older_rule(row)}
     for name in sorted(older):

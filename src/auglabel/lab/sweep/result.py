@@ -7,7 +7,7 @@ import math
 import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +51,7 @@ class KindReadings:
     ece: Sequence[float]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Result:
     """What a job leaves behind: what it was, its run in short, and what was measured of it."""
 
@@ -67,10 +67,10 @@ class Result:
     validation: Values | None  # on clean validation images, after the last epoch
     labels: Mapping[str, Sequence[float]] | None  # that were learned: by kind of distortion and level
     seconds: Mapping[str, float]
+    validation_augmented: Values | None = None  # under the training's augmentation; version 1 has none
     temperatures: Mapping[str, float]
     evaluations: Sequence[ResultEvaluation]
     views: Mapping[str, KindReadings] | None  # by kind of distortion
-    validation_augmented: Values | None = None  # under the training's augmentation; version 1 has none
 
     @property
     def label_spread(self) -> dict[str, float] | None:
@@ -83,16 +83,12 @@ class Result:
 
     def write(self, path: Path) -> None:
         """A line per entry: short enough to keep many, and to read."""
-        told: dict[str, object] = {
-            **{"format": FORMAT, "name": self.name, "digest": self.digest, "recipe": self.recipe},
-            **{"measured": self.measured, "versions": self.versions, "seed": self.seed},
-            "parameters": self.parameters,
+        told: dict[str, object] = {"format": FORMAT} | {name: getattr(self, name) for name in FIELDS}
+        told |= {
             "data": {"name": self.data.name, "checksum": self.data.checksum, "images": self.data.images},
-            **{"labelled_images": self.labelled_images, "validation": self.validation},
-            **{"labels": self.labels, "label_spread": self.label_spread, "seconds": self.seconds},
-            **{"validation_augmented": self.validation_augmented, "temperatures": self.temperatures},
             "evaluations": [each.as_json() for each in self.evaluations],
-            "views": self.views and {kind: asdict(each) for kind, each in self.views.items()},
+            "views": None if self.views is None else {k: vars(v) for k, v in self.views.items()},
+            "label_spread": self.label_spread,
         }
         lines = [
             f" {json.dumps(k)}: {json.dumps(v, allow_nan=False)}" for k, v in with_checksum(told).items()
@@ -110,11 +106,12 @@ EITHER = {
 }
 SHAPES = {
     FORMAT: EITHER
-    | {"evaluations": [ROWS], "validation_augmented": NUMBERS, "temperatures": {...: float}}
-    | {"labelled_images": int},
+    | {"labelled_images": int, "validation_augmented": NUMBERS, "temperatures": {...: float}}
+    | {"evaluations": [ROWS]},
     VERSION_1: EITHER | {"evaluations": [ROWS | {"words": str, "temperature?": (float, None)}]},
 }
-KNOWN = {each.name for each in fields(Result)}
+VIEW = ("count", "accuracy", "ece")
+FIELDS = [each.name for each in fields(Result)]
 
 
 def read_result(path: Path) -> Result:
@@ -122,18 +119,16 @@ def read_result(path: Path) -> Result:
     found = read_checksummed(path, *SHAPES, what="a result", otherwise=AGAIN)
     if wrong := mismatch(found, SHAPES[found["format"]]):
         raise UserError(f"{path} is damaged or of another version: {wrong}. {AGAIN}")
-    old, data, views = found.pop("format") == VERSION_1, found["data"], found["views"]
+    data, views = found["data"], found["views"]
     try:
-        about = (
-            _of_version_1(found) if old else {"evaluations": [_read(each) for each in found["evaluations"]]}
-        )
+        about = (_of_version_1 if found["format"] == VERSION_1 else _of_version_2)(found)
     except ValueError:
         raise UserError(f"{path} is damaged: a measurement in it lacks rows or columns. {AGAIN}") from None
     about |= {
         "data": DataFacts(data["name"], data["checksum"], images=data["images"]),
-        "views": views and {kind: KindReadings(**each) for kind, each in views.items()},
+        "views": views and {kind: KindReadings(*map(each.get, VIEW)) for kind, each in views.items()},
     }
-    return Result(**{name: value for name, value in found.items() if name in KNOWN} | about)
+    return Result(**{name: value for name, value in found.items() if name in FIELDS} | about)
 
 
 def _read(found: Mapping[str, Any], needed: Sequence[str] = COLUMNS[3:]) -> ResultEvaluation:
@@ -150,6 +145,10 @@ def _read(found: Mapping[str, Any], needed: Sequence[str] = COLUMNS[3:]) -> Resu
     if not rows or not set(needed) <= set(columns):
         raise ValueError
     return ResultEvaluation(found.get("notes", []), rows)
+
+
+def _of_version_2(found: Mapping[str, Any]) -> dict[str, Any]:
+    return {"evaluations": [_read(each) for each in found["evaluations"]]}
 
 
 def _of_version_1(found: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from rich import box
 from rich.table import Table
@@ -65,7 +64,7 @@ class Summary:
         test = [f"{_prefix(name)}{metric}" for name in self.measure for metric in ("accuracy", "ece")]
         return [*(f"validation_{metric}" for metric in ("accuracy", "ece", "nll")), *test]
 
-    def write(self, path: Path, about: Mapping[str, Any]) -> None:
+    def write(self, path: Path, about: Mapping[str, object]) -> None:
         """`summary.json` and `summary.csv` in a folder."""
         choice = self.choice
         points = [_plain(line) for line in self.lines]
@@ -146,7 +145,7 @@ def _prefix(name: str) -> str:
     return PREFIX.get(name, f"{name}_")
 
 
-def _plain(line: PointSummary) -> dict[str, Any]:
+def _plain(line: PointSummary) -> dict[str, object]:
     return {
         "name": line.point.name,
         "values": {option: _value(text) for option, text in line.point.values.items()},
@@ -157,7 +156,7 @@ def _plain(line: PointSummary) -> dict[str, Any]:
     }
 
 
-def _value(text: str) -> Any:
+def _value(text: str) -> object:
     """A number, list or word, as JSON has it."""
     try:
         return json.loads(text)
