@@ -183,6 +183,15 @@ def test_a_regime_sets_augmentation_labels_and_loss_and_the_layers_own_options_w
     assert trades.augment.options["steps"] == 5
 
 
+def test_gamma_stands_in_a_recipe_whose_loss_has_one_and_in_no_other(written):
+    assert "gamma" not in read_recipe("embedded").as_dict()
+    focal = read_recipe("embedded", ["--loss=focal"])
+    assert focal.as_dict()["gamma"] == 3.0
+    sharper = read_recipe("embedded", ["--loss=focal", "--gamma=2"])
+    assert focal.differences(sharper) == ["gamma: 2.0, not 3.0"]
+    assert read_recipe(written(sharper.as_yaml())) == sharper
+
+
 def test_a_regime_among_the_flags_leaves_nothing_of_the_file_s_options(written):
     path = written("augment: {name: adversarial, fixed: true}\n")
     assert read_recipe(path, ["--regime", "at_multi"]).augment.options["fixed"] is False
@@ -320,6 +329,8 @@ def test_an_option_is_changed_as_the_recipe_with_it_would_be_read():
         (["--seed=-1"], r"^--seed: seed must be at least 0"),
         (["--ema=2"], r"^--ema: ema must be in \[0, 1\]"),
         (["--clip=-1"], r"clip must be"),
+        (["--loss=focal", "--gamma=-1"], r"^--gamma: gamma must be a finite number of at least 0"),
+        (["--gamma=2"], r"^--gamma: gamma is an option of focal, not of cross_entropy: leave it out\.$"),
         (["--clip=a"], r"^--clip: optimizer.clip must be a number or null, got a"),
         (["--widths=8,16,24"], r"model.widths must be a list, got 8,16,24. Type it as \[8,16,24\]\.$"),
         (["--widths=[8,16]"], r"model.widths must be a list of 3 values, got \[8, 16\]\.$"),

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from auglabel.data.cifar_files import CIFAR10, CIFAR100, Cifar, Layout, official_files
+from auglabel.data.cifar_files import CIFAR10, CIFAR100, Cifar, OfficialFiles, official_files
 from auglabel.data.download import blocks, fetched, md5, require_md5
 from auglabel.data.files import tar_contents
 from auglabel.data.folder import folder
@@ -69,7 +69,7 @@ def _load(kind: Cifar, root: Path, download: bool, verify: bool) -> DataSet:
     return in_memory(kind.name, kind.classes, parts[0], parts[1], mean=MEAN, std=STD, notes=[note])
 
 
-def _downloaded(kind: Cifar, root: Path, download: bool) -> tuple[Layout, Path]:
+def _downloaded(kind: Cifar, root: Path, download: bool) -> tuple[OfficialFiles, Path]:
     if not download:
         raise FileNotFoundError(
             f"{root} does not hold {kind.name}: put {kind.python.archive} from {ADDRESS} there, "
@@ -87,7 +87,7 @@ def _read(place: Path, names: Iterable[str]) -> dict[str, bytes]:
         raise OSError(f"{path} cannot be read: {error.strerror}.") from None
 
 
-def _require_sound(layout: Layout, place: Path, contents: dict[str, bytes], verify: bool) -> None:
+def _require_sound(layout: OfficialFiles, place: Path, contents: dict[str, bytes], verify: bool) -> None:
     """All files are there, and with `verify` those of a folder are as they were published."""
     files = {**layout.train, **layout.test}
     if missing := [name for name in files if name not in contents]:

@@ -52,7 +52,7 @@ class Rows:
         return b""  # no picture: told as a broken one
 
     def _file(self, row: int, file: Path) -> bytes:
-        """Of a regular file of the data set: a table from elsewhere may name any."""
+        """The bytes of an image file; refused outside the data set, since its table could name any file."""
         if not any(file.resolve().is_relative_to(root) for root in self.roots):
             raise UserError(
                 f"{self.path(row)} is the file {shown(file)}, which lies outside the data set. "

@@ -8,8 +8,8 @@ import statistics
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from auglabel.lab.paper.charts import COLOURS
 from auglabel.lab.pictures.drawing import thinned
+from auglabel.lab.pictures.vega import COLOURS
 from auglabel.lab.report.comparisons import METRICS, Comparison
 from auglabel.lab.report.figure import (
     ReportFigure,

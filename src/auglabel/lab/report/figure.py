@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from auglabel.lab.paper.charts import COLOURS
+from auglabel.lab.pictures.vega import COLOURS
 from auglabel.lab.report.methods import Method
 
 PANEL = 250  # pixels

@@ -23,12 +23,20 @@ WORDS = {  # of a recipe, as people write them
     "augmix": "AugMix",
     "adversarial": "adversarial",
     "cutmix": "CutMix",
+    "wide_crop": "wide crop",
     "one_hot": "one-hot",
     "label_smoothing": "label smoothing",
     "autolabel": "AutoLabel",
     "autolabel_variant": "AutoLabel variant",
+    "autolabel_by_class": "AutoLabel by class",
+    "self_distilled": "self-distilled AutoLabel",
     "ccat": "CCAT",
+    "soft_augmentation": "Soft Augmentation",
     "table": "a fixed table",
+    "focal": "focal loss",
+    "weighted_cross_entropy": "weighted",
+    "trades": "TRADES",
+    "jensen_shannon": "Jensen-Shannon",
 }
 NAMED = {"name": str}
 RECIPE = {"seed": int, "epochs": int, "loss": str, "data": NAMED, "augment": NAMED, "labels": NAMED}
@@ -44,6 +52,7 @@ class TrainedRun:
     epochs: Sequence[Epoch]
     history: History  # of its label table; empty if its labels do not learn
     evaluations: Mapping[str, MeasuredRun]  # by the file's name
+    title: str | None = None  # of its method; made of the recipe if not given
 
     @property
     def seed(self) -> int:
@@ -80,8 +89,8 @@ class Method:
         return self.runs[0]
 
 
-def read_run(path: Path) -> tuple[TrainedRun, list[str]]:
-    """The run in that directory, and notes on what it lacks."""
+def read_run(path: Path, title: str | None = None) -> tuple[TrainedRun, list[str]]:
+    """The run in that directory, and notes on what it lacks; `title` names its method."""
     run = Run(path)
     run.require()
     _, recipe = read_yaml(run.recipe_file)
@@ -96,7 +105,7 @@ def read_run(path: Path) -> tuple[TrainedRun, list[str]]:
     found, notes = evaluations_of(run, last, facts.data.checksum)
     if not found:
         notes.append(f"{path} has not been measured on test images: auglabel eval {path}.")
-    trained = TrainedRun(str(path), recipe, facts, epochs, history, found)
+    trained = TrainedRun(str(path), recipe, facts, epochs, history, found, title)
     if not trained.finished:
         notes.append(f"{path} is unfinished: epoch {len(epochs)} of {recipe['epochs']}.")
     return trained, notes
@@ -118,7 +127,7 @@ def methods_of(runs: Iterable[TrainedRun]) -> list[Method]:
 
 
 def _titles(runs: Sequence[TrainedRun]) -> list[str]:
-    """Augmentation and labels, and the options that differ where methods share both."""
+    """Augmentation, labels and loss, and the options that differ where methods share all three."""
     plain = [_title(run) for run in runs]
     titles = []
     for run, title in zip(runs, plain, strict=True):
@@ -132,8 +141,12 @@ def _titles(runs: Sequence[TrainedRun]) -> list[str]:
 
 
 def _title(run: TrainedRun) -> str:
+    if run.title is not None:
+        return run.title
     augment, labels = (str(run.recipe[part]["name"]) for part in ("augment", "labels"))
     title = f"{WORDS.get(augment, augment)} + {WORDS.get(labels, labels)}"
+    if (loss := str(run.recipe["loss"])) != "cross_entropy":
+        title += f", {WORDS.get(loss, loss)}"
     return title if run.finished else f"{title}, epoch {len(run.epochs)} of {run.recipe['epochs']}"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from auglabel.lab.paper.charts import COLOURS
+from auglabel.lab.pictures.vega import COLOURS
 from auglabel.lab.report.comparisons import Comparison, Place
 from auglabel.lab.report.figure import (
     PANEL,

@@ -39,7 +39,7 @@ FORMAT = "auglabel model, version 1"
 INPUT = {"channels": int, "height": int, "width": int, "resize": (int, None)}
 
 
-class Shared(NamedTuple):
+class SharedModel(NamedTuple):
     """What a folder held. `model` refuses images of another size than it was trained on."""
 
     model: nn.Module  # in evaluation mode
@@ -127,7 +127,7 @@ def config_of(recipe: Mapping[str, Any], facts: RunFacts, temperature: float | N
     }
 
 
-def load_shared(folder: Path) -> Shared:
+def load_shared(folder: Path) -> SharedModel:
     """What `share_run` wrote, once it is known to fit together; runs no code that it brings."""
     config = _config(folder / "config.json")
     name = config["model"]["name"]
@@ -155,7 +155,7 @@ def load_shared(folder: Path) -> Shared:
         model.register_forward_pre_hook(taken.before, with_kwargs=True)
     labels = folder / "labels.json"
     table = load_table(labels, augment.grid) if labels.is_file() else None
-    return Shared(model.eval(), classes, augment, table, config)
+    return SharedModel(model.eval(), classes, augment, table, config)
 
 
 def _config(path: Path) -> dict[str, Any]:
