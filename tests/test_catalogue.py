@@ -10,7 +10,7 @@ from torch import nn
 from auglabel import LabelPolicy
 from auglabel.augment.base import Augmentation
 from auglabel.augment.mixing import Mixup
-from auglabel.lab.recipe.catalogue import AUGMENTATIONS, LABELS, LOSSES, REGIMES, labels_for
+from auglabel.lab.parts.catalogue import AUGMENTATIONS, LABELS, LOSSES, REGIMES, labels_for
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.table_file import save_table
 

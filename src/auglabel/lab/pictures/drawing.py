@@ -1,4 +1,4 @@
-"""What pictures of learned labels share: fonts, captions, the colours of confidence, fewer epochs."""
+"""What the pictures of `preview` and `inspect` share: fonts, captions and the colours of confidence."""
 
 from __future__ import annotations
 
@@ -57,10 +57,3 @@ def colour(confidence: float, lowest: float) -> Colour:
     here, there = STOPS[index], STOPS[index + 1]
     red, green, blue = (round(a + (b - a) * (depth - index)) for a, b in zip(here, there, strict=True))
     return (red, green, blue)
-
-
-def thinned(count: int, most: int) -> list[int]:
-    """At most that many of the numbers below `count`, evenly spaced, the first and the last among them."""
-    if count <= most:
-        return list(range(count))
-    return sorted({round(i * (count - 1) / (most - 1)) for i in range(most)})

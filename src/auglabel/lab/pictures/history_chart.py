@@ -8,19 +8,9 @@ import math
 
 from PIL import Image, ImageDraw
 
-from auglabel.lab.pictures.drawing import (
-    BLACK,
-    GREY,
-    PALE,
-    WHITE,
-    colour,
-    shortened,
-    thinned,
-    width_of,
-    write,
-)
+from auglabel.lab.pictures.drawing import BLACK, GREY, PALE, WHITE, colour, shortened, width_of, write
 from auglabel.lab.pictures.terminal import require_epochs
-from auglabel.lab.runs.label_tables import History
+from auglabel.lab.runs.label_tables import History, thinned
 
 TITLE, LABEL, SMALL = 20, 14, 11  # font sizes
 GAP, MARGIN, PLOT = 8, 20, 1000

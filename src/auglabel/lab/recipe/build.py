@@ -12,7 +12,7 @@ from torch import nn
 from auglabel.data.source import DataSet, InMemory, statistics
 from auglabel.data.split import Parts, split
 from auglabel.errors import UserError
-from auglabel.lab.recipe.catalogue import data_set_for
+from auglabel.lab.parts.catalogue import data_set_for
 from auglabel.lab.recipe.recipe import Recipe
 from auglabel.lab.recipe.seeding import generator_for
 from auglabel.models.by_name import MODELS, model_function

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 from auglabel.augment.clean import Clean
 from auglabel.errors import UserError
-from auglabel.lab.recipe import schedules
-from auglabel.lab.recipe.catalogue import HARD_LABELS, REGIMES, Regime, augmentation_for, labels_for
+from auglabel.lab.parts import schedules
+from auglabel.lab.parts.catalogue import HARD_LABELS, REGIMES, Regime, augmentation_for, labels_for
 from auglabel.lab.recipe.options import MENUS, PLAIN, RecipeError, all_options, checked, pairs, sections_of
 from auglabel.lab.recipe.recipe import Choice, Recipe, Training, flat, listed
 from auglabel.lab.recipe.row_recipes import row_recipes

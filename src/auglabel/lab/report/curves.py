@@ -8,9 +8,9 @@ import statistics
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from auglabel.lab.pictures.drawing import thinned
+from auglabel.lab.methods.comparisons import METRICS, Comparison
+from auglabel.lab.methods.methods import Method
 from auglabel.lab.pictures.vega import COLOURS
-from auglabel.lab.report.comparisons import METRICS, Comparison
 from auglabel.lab.report.figure import (
     ReportFigure,
     as_vega,
@@ -22,7 +22,7 @@ from auglabel.lab.report.figure import (
     spread_of,
     titles_in,
 )
-from auglabel.lab.report.methods import Method
+from auglabel.lab.runs.label_tables import thinned
 
 MOST_EPOCHS = 200  # of the training curves
 SPENT_ON = ["training", "calibrating", "validating"]

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from auglabel.lab.methods.methods import Method
 from auglabel.lab.pictures.vega import COLOURS
-from auglabel.lab.report.methods import Method
 
 PANEL = 250  # pixels
 Records = Sequence[Sequence[object]]  # the rows of a figure's data

@@ -33,7 +33,7 @@ from auglabel.data.npz import npz
 from auglabel.data.source import DataSet
 from auglabel.distance import DistanceGrid
 from auglabel.errors import UserError
-from auglabel.lab.recipe.variants import AutoLabelVariant
+from auglabel.lab.parts.variants import AutoLabelVariant
 from auglabel.labels import CCAT, FixedTable, LabelPolicy, LabelSmoothing, MixupLabels, OneHot
 from auglabel.losses import GAMMA, focal_loss, jensen_shannon, trades, weighted_cross_entropy
 from auglabel.models.by_name import imported
