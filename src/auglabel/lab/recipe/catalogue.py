@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import torch
 import torch.nn.functional as F
@@ -28,12 +28,14 @@ from auglabel.data.folder import folder, imagenet
 from auglabel.data.huggingface import huggingface
 from auglabel.data.npz import npz
 from auglabel.data.source import DataSet
+from auglabel.destroyed import DestroyedAutoLabel
 from auglabel.distance import DistanceGrid
 from auglabel.errors import UserError
 from auglabel.lab.recipe.variants import AutoLabelVariant
 from auglabel.labels import CCAT, FixedTable, LabelPolicy, LabelSmoothing, MixupLabels, OneHot
 from auglabel.losses import jensen_shannon, trades
 from auglabel.models.by_name import imported
+from auglabel.relative import RelativeAutoLabel
 from auglabel.table_file import load_table
 from auglabel.util.checks import entry, require_instance
 from auglabel.util.inference import model_input
@@ -77,15 +79,19 @@ def fixed_table(num_classes: int, grid: DistanceGrid, path: str) -> FixedTable:
 
 
 def autolabel(
-    num_classes: int, grid: DistanceGrid, alpha: float, start_table: str | None = None
+    num_classes: int,
+    grid: DistanceGrid,
+    alpha: float | Literal["auto"] = "auto",
+    start_table: str | None = None,
+    epochs: int | None = None,
 ) -> AutoLabel:
     """AutoLabel, from one-hot labels or from those of a file.
 
     Args:
-        alpha: how far one epoch moves a label: alpha times the calibration error
+        alpha: how far one epoch moves a label: alpha times the calibration error; auto needs no setting
         start_table: file of an audit, or of a table that another run learned, to begin with
     """
-    policy = AutoLabel(num_classes, len(grid), alpha)
+    policy = AutoLabel(num_classes, len(grid), alpha, epochs)
     if start_table is not None:
         policy.table.copy_(load_table(start_table, grid))
     return policy
@@ -95,6 +101,8 @@ LABELS: dict[str, Callable[..., LabelPolicy]] = {
     "one_hot": OneHot,
     "label_smoothing": LabelSmoothing,
     "autolabel": autolabel,
+    "relative_autolabel": RelativeAutoLabel,
+    "destroyed_autolabel": DestroyedAutoLabel,
     "ccat": CCAT,
     "mixup": MixupLabels,
     "table": fixed_table,
@@ -178,11 +186,16 @@ def regime(name: str) -> Regime:
     return entry("regime", REGIMES, name)
 
 
-def labels_for(name: str, num_classes: int, grid: DistanceGrid, **options: Any) -> LabelPolicy:
-    """The label policy of that name, told of the classes and buckets if it asks for them."""
+def labels_for(
+    name: str, num_classes: int, grid: DistanceGrid, epochs: int | None = None, **options: Any
+) -> LabelPolicy:
+    """The label policy of that name, told of classes, buckets and `epochs` if it asks for them.
+
+    `epochs` is the number of updates until labels are final.
+    """
     make = named("label policy", LABELS, name)
     asked = inspect.signature(make).parameters
-    given = {"num_classes": num_classes, "num_buckets": len(grid), "grid": grid}
+    given = {"num_classes": num_classes, "num_buckets": len(grid), "grid": grid, "epochs": epochs}
     policy = make(**{key: value for key, value in given.items() if key in asked}, **options)
     return require_instance(LabelPolicy, name, policy)
 
