@@ -33,7 +33,7 @@ from auglabel.util.checks import require_whole
 METHODS: dict[str, dict[str, str]] = {  # what each kind of labels changes in the recipe "embedded"
     "one-hot": {"regime": "randaug"},
     "label smoothing": {"regime": "randaug_ls", "labels.rho": "0.01"},  # chosen by benchmarks/demo_choice.py
-    "AutoLabel": {},
+    "AutoLabel": {"labels.alpha": "0.02"},  # chosen there too
 }
 CORRUPTIONS = ("gaussian_noise", "defocus_blur", "fog", "pixelate")
 HEADS = {"accuracy": "accuracy", "ece": "ECE", "debiased_ece": "debiased", "nll": "NLL", "brier": "Brier"}

@@ -158,26 +158,26 @@ class Regime:
     loss: str = "cross_entropy"  # a name out of LOSSES
 
 
-# Hyper-parameters are the paper's for CIFAR-100; recipes change them under `regimes`.
+# rho is the paper's for CIFAR-100; recipes change options under `regimes`, those of the paper alpha too.
 REGIMES: dict[str, Regime] = {
     "vanilla": Regime("clean", "one_hot"),
     "randaug": Regime("randaug", "one_hot"),
     "randaug_ls": Regime("randaug", "label_smoothing", {}, {"rho": 0.02}),
-    "randaug_autolabel": Regime("randaug", "autolabel", {}, {"alpha": 0.01}),
+    "randaug_autolabel": Regime("randaug", "autolabel"),
     "augmix": Regime("augmix", "one_hot"),
     "augmix_js": Regime("augmix", "one_hot", {"chains": 3}, loss="jensen_shannon"),
     "augmix_ls": Regime("augmix", "label_smoothing", {}, {"rho": 0.02}),
-    "augmix_autolabel": Regime("augmix", "autolabel", {}, {"alpha": 0.02}),
+    "augmix_autolabel": Regime("augmix", "autolabel"),
     "at": Regime("adversarial", "one_hot", {"fixed": True}),
     "at_multi": Regime("adversarial", "one_hot"),
     "at_ls": Regime("adversarial", "label_smoothing", {"fixed": True}, {"rho": 0.02}),
     "ccat": Regime("adversarial", "ccat", {"clean_share": 0.5}),
-    "at_autolabel": Regime("adversarial", "autolabel", {}, {"alpha": 0.005}),
+    "at_autolabel": Regime("adversarial", "autolabel"),
     "trades": Regime("adversarial", "one_hot", {"fixed": True, "against": "prediction"}, loss="trades"),
     "mixup": Regime("mixup", "mixup"),
-    "mixup_autolabel": Regime("mixup", "autolabel", {}, {"alpha": 0.008}),
+    "mixup_autolabel": Regime("mixup", "autolabel"),
     "cutmix": Regime("cutmix", "mixup"),
-    "cutmix_autolabel": Regime("cutmix", "autolabel", {}, {"alpha": 0.008}),
+    "cutmix_autolabel": Regime("cutmix", "autolabel"),
 }
 
 
