@@ -11,10 +11,12 @@ from auglabel.augment.randaug import RandAug
 from auglabel.augment_and_label import AugmentAndLabel
 from auglabel.autolabel import AutoLabel
 from auglabel.calibration import Calibration
+from auglabel.destroyed import DestroyedAutoLabel
 from auglabel.distance import Distance, DistanceGrid
 from auglabel.labels import CCAT, FixedTable, LabelPolicy, LabelSmoothing, MixupLabels, OneHot, TablePolicy
 from auglabel.measure import calibrate, every_bucket, measure
 from auglabel.pooling import Pool, PooledCalibration
+from auglabel.relative import RelativeAutoLabel
 from auglabel.scaling import TemperatureScaling, VectorScaling
 from auglabel.table_file import load_table, save_table
 from auglabel.view import View
@@ -29,6 +31,7 @@ __all__ = [
     "Calibration",
     "Clean",
     "CutMix",
+    "DestroyedAutoLabel",
     "Distance",
     "DistanceGrid",
     "FixedTable",
@@ -40,6 +43,7 @@ __all__ = [
     "Pool",
     "PooledCalibration",
     "RandAug",
+    "RelativeAutoLabel",
     "TablePolicy",
     "TemperatureScaling",
     "VectorScaling",
