@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,15 +10,14 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from auglabel.errors import UserError
-from auglabel.lab.commands.arguments import name_first
+from auglabel.lab.commands.arguments import recipe_first
 from auglabel.lab.commands.sweep import tell_cost
 from auglabel.lab.compare.candidates import of_file, usual
 from auglabel.lab.compare.contest import Contest
 from auglabel.lab.methods.verdict import SHOWN, Verdict
 from auglabel.lab.recipe.options import flags
 from auglabel.lab.recipe.read import read_recipe
-from auglabel.lab.report.report import ReportOptions, report
+from auglabel.lab.report.report import report_if_possible
 from auglabel.lab.runs.files import locked
 from auglabel.lab.runs.metric_list import METRICS
 from auglabel.lab.sweep.executor import Executor, require_done
@@ -66,16 +64,10 @@ USAGE, OPTIONS, TAKES_RECIPE = "RECIPE", (CompareOptions, Executor), True
 
 
 def run(words: list[str]) -> None:
-    name, rest = name_first(words)
-    if name is None:
-        raise UserError("which recipe? It comes first: auglabel compare folder --data.root pictures.")
-    options, rest = flags(CompareOptions, rest)
-    executor, rest = flags(Executor, rest)
-    compare(name, rest, options, executor)
-
-
-def compare(name: str, words: Sequence[str], options: CompareOptions, executor: Executor) -> None:
     """Say what is to be done, do what is not there yet, and say what came out."""
+    name, words = recipe_first(words, "auglabel compare folder --data.root pictures")
+    options, words = flags(CompareOptions, words)
+    executor, words = flags(Executor, words)
     executor.require()
     shared = Shared(name, tuple(words), options.measured)
     out = Path(options.out or f"compare/{shared.name}")
@@ -114,7 +106,8 @@ def _tell(contest: Contest, out: Path, console: Console) -> None:
     if (verdict := contest.verdict()) is not None:
         show(verdict, console)
     if titles:
-        _write_page(titles, out, console)
+        title = "Which labels should I use?"
+        report_if_possible(list(titles), out / "compare.html", title, console, titles)
 
 
 def show(verdict: Verdict, console: Console) -> None:
@@ -135,13 +128,3 @@ def show(verdict: Verdict, console: Console) -> None:
     console.print(table)
     for sentence in verdict.sentences:
         console.print(sentence, markup=False, soft_wrap=True)
-
-
-def _write_page(titles: dict[str, str], out: Path, console: Console) -> None:
-    options = ReportOptions(out=str(out / "compare.html"), title="Which labels should I use?")
-    try:
-        path = report(list(titles), options, [], console, titles)
-    except ImportError as missing:
-        console.print(f"No page was written: {missing}", markup=False, soft_wrap=True)
-    else:
-        console.print(f"All of it as a page, to open in a browser: {path}", markup=False, soft_wrap=True)

@@ -22,12 +22,12 @@ from auglabel.lab.commands.sweep import SweepOptions
 from auglabel.lab.evaluate.results import COLUMNS
 from auglabel.lab.pictures.terminal import heat_map
 from auglabel.lab.recipe.options import flags
-from auglabel.lab.report.report import ReportOptions, report
+from auglabel.lab.report.report import report_if_possible
 from auglabel.lab.runs.files import locked
 from auglabel.lab.runs.metric_list import METRICS
 from auglabel.lab.sweep.executor import Executor, require_done
 from auglabel.lab.sweep.grid import Grid, Point, Shared
-from auglabel.lab.sweep.job import Job, Results
+from auglabel.lab.sweep.job import Results
 from auglabel.lab.sweep.result import Result, mean_of
 from auglabel.util.checks import require_whole
 
@@ -38,7 +38,7 @@ METHODS: dict[str, dict[str, str]] = {  # what each kind of labels changes in th
 }
 CORRUPTIONS = ("gaussian_noise", "defocus_blur", "fog", "pixelate")
 HEADS = {name: title for name, title in COLUMNS.items() if name != "aurc"}
-FOLDER, PAGE = Path("runs/demo"), "runs/demo.html"
+FOLDER, PAGE = Path("runs/demo"), Path("runs/demo.html")
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,8 @@ def run(words: list[str]) -> None:
         require_done(sweep.run(Executor(), console), sweep.count)
         show(sweep, console)
         console.print(f"{left} runs in {time.perf_counter() - start:.0f} s.")
-        _report([job for jobs in zip(*sweep.jobs, strict=True) for job in jobs], sweep.results, console)
+        runs = [str(sweep.results.run(job).path) for jobs in zip(*sweep.jobs, strict=True) for job in jobs]
+        report_if_possible(runs, PAGE, "What label should an augmented image carry?", console)
 
 
 def sweep_of(options: DemoOptions) -> Grid:
@@ -145,14 +146,3 @@ def learned_table(labels: Sequence[Mapping[str, Sequence[float]]]) -> Table:
     flat = torch.tensor([[value for row in each.values() for value in row] for each in labels])
     title = "Learned label confidence, % (mean over seeds)"
     return heat_map(list(labels[0]), levels, flat.mean(dim=0), title, head="magnitude")
-
-
-def _report(jobs: Sequence[Job], results: Results, console: Console) -> None:
-    """All of it as a page, if what draws charts is installed."""
-    options = ReportOptions(out=PAGE, title="What label should an augmented image carry?")
-    try:
-        path = report([str(results.run(job).path) for job in jobs], options, [], console)
-    except ImportError as missing:
-        console.print(f"No page was written: {missing}", markup=False, soft_wrap=True)
-    else:
-        console.print(f"All of it as a page, to open in a browser: {path}", markup=False, soft_wrap=True)
