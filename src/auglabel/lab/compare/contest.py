@@ -80,7 +80,7 @@ class Contest:
         found = [there.validation_augmented for there in read if there is not None]
         if len(found) < len(read):
             return None
-        return statistics.fmean(_finite(each and each["nll"]) for each in found)
+        return statistics.fmean(_finite(each["nll"] if each else None) for each in found)
 
     def _job(self, candidate: Candidate, value: Iterable[str], seed: int) -> Job:
         words = [*self.shared.words, *candidate.words, *(f"--{candidate.option}={each}" for each in value)]
