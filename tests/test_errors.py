@@ -582,7 +582,8 @@ TABLE = [
     (
         comes_upon(_pillow, "PIL"),
         ["demo"],
-        "jpeg_compression needs Pillow, which is not installed: pip install 'auglabel[corrupt]'.",
+        "jpeg_compression needs Pillow, which could not be imported (...). Install it: pip install "
+        "'auglabel[corrupt]'.",
     ),
     # networks
     (

@@ -1,6 +1,6 @@
 import pytest
 
-from auglabel.lab.evaluate.metric_list import METRICS, metric_named
+from auglabel.lab.runs.metric_list import METRICS, metric_named
 
 
 @pytest.mark.parametrize(

@@ -19,12 +19,12 @@ from rich.table import Table
 
 from auglabel.lab.commands.arguments import require_no_more
 from auglabel.lab.commands.sweep import SweepOptions
-from auglabel.lab.evaluate.metric_list import METRICS
 from auglabel.lab.evaluate.results import COLUMNS
 from auglabel.lab.pictures.terminal import heat_map
 from auglabel.lab.recipe.options import flags
 from auglabel.lab.report.report import ReportOptions, report
 from auglabel.lab.runs.files import locked
+from auglabel.lab.runs.metric_list import METRICS
 from auglabel.lab.sweep.executor import Executor, require_done
 from auglabel.lab.sweep.grid import Grid, Point, Shared
 from auglabel.lab.sweep.job import Job, Results

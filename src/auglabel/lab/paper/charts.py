@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from auglabel.lab.evaluate.metric_list import over_seeds
 from auglabel.lab.paper.figures import AXES, CHARTED
 from auglabel.lab.paper.page import Page, Record, name_of
 from auglabel.lab.paper.tables import COLUMNS, DATA, DISTANCES
 from auglabel.lab.pictures.vega import COLOURS, load_altair, save_chart
+from auglabel.lab.runs.metric_list import over_seeds
 
 PANEL = 230  # pixels, a figure's panel
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from auglabel.lab.evaluate.metric_list import METRICS
 from auglabel.lab.paper.page import NOT_RUN, Block, Page
 from auglabel.lab.paper.tables import DATA, place_of
+from auglabel.lab.runs.metric_list import METRICS
 from auglabel.lab.study.rows import MADE
 from auglabel.lab.study.study import Study
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from typing_extensions import Self
 
-from auglabel.lab.evaluate.metric_list import metric_named, over_seeds
+from auglabel.lab.runs.metric_list import metric_named, over_seeds
 from auglabel.util.atomic_write import write_text
 from auglabel.util.checksummed_json import write_checksummed
 

@@ -64,7 +64,7 @@ class Section:
     @cached_property
     def verdict(self) -> Verdict:
         """What the methods show, in words and a small table."""
-        return Verdict(self.methods, self.comparisons)
+        return Verdict.of(self.methods, self.comparisons)
 
     @property
     def table(self) -> Block:

@@ -12,7 +12,7 @@ from auglabel.lab.report.figure import (
     Control,
     ReportFigure,
     as_vega,
-    control_of,
+    images_control,
     new_chart,
     only,
     titles_in,
@@ -36,7 +36,7 @@ def reliability(
     if not records:
         return None
     columns = ["images", "labels", "low", "high", "count", "share", "confidence", "accuracy"]
-    shown = control_of("images", "Images", [str(record[0]) for record in records])
+    shown = images_control(records)
     most = max(float(str(record[5])) for record in records)
     panels = [(title, _panel(alt, title, shown, most)) for title in titles_in(methods, records, 1)]
     note = (

@@ -21,7 +21,6 @@ from auglabel import __version__
 from auglabel.augment.base import Augmentation
 from auglabel.errors import UserError
 from auglabel.lab.recipe.catalogue import AUGMENTATIONS, augmentation_for
-from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.runs.checkpoint import load_weights, require_fitting
 from auglabel.lab.runs.records import RunFacts
 from auglabel.lab.runs.run import Run
@@ -79,11 +78,7 @@ def share_run(run: Run, folder: Path, words: Sequence[str] = ()) -> Path:
     `words` repeat --model where the network is of the user's own module: it can be shared, but `load_shared`
     does not build it.
     """
-    if not run.exists():
-        raise FileNotFoundError(f"{run.path} is not a run: it has no recipe.yaml.")
-    recipe, facts = read_recipe(str(run.recipe_file), words), run.facts()
-    if differences := run.recipe(*recipe.own_parts.values()).differences(recipe):
-        raise UserError(f"a run is shared as it was trained, but {'; '.join(differences)} was asked for.")
+    recipe, facts = run.recipe_with(words, "shared"), run.facts()
     if not run.model_file.is_file() or facts is None:
         raise UserError(f"{run.path} is not finished: auglabel train --resume --out {run.path}.")
     if folder.exists():
@@ -172,7 +167,7 @@ def _config(path: Path) -> dict[str, Any]:
             raise UserError(f"{path}: {wrong}.")
     try:
         Input.from_json(found.get("input"))
-    except ValueError as error:
+    except UserError as error:
         raise UserError(f'{path}: "input" does not fit: {error}') from None
     if found.get("temperature") is not None and not found["temperature"] > 0:
         raise UserError(f'{path}: "temperature" must be above 0, got {found["temperature"]}.')

@@ -14,7 +14,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from auglabel.lab.evaluate.metric_list import OverSeeds, metric_named, over_seeds
+from auglabel.lab.runs.metric_list import OverSeeds, metric_named, over_seeds
 from auglabel.lab.sweep.grid import Point
 from auglabel.lab.sweep.job import Job, Results
 from auglabel.lab.sweep.result import Result, mean_of
