@@ -5,7 +5,7 @@ import pytest
 import torch
 import yaml
 
-from auglabel.lab.recipe.catalogue import AUGMENTATIONS, DATASETS
+from auglabel.lab.parts.catalogue import AUGMENTATIONS, DATASETS
 from auglabel.lab.recipe.options import RecipeError
 from auglabel.lab.recipe.read import RECIPES, help_of_recipe, read_recipe, recipe_names, recipe_text
 from auglabel.lab.recipe.yamlfile import with_checksum

@@ -22,10 +22,10 @@ from auglabel.by_class import AutoLabelByClass
 from auglabel.data.source import DataSet
 from auglabel.data.split import Parts
 from auglabel.errors import UserError
+from auglabel.lab.parts.catalogue import augmentation_for, labels_for, loss_function
+from auglabel.lab.parts.schedules import SCHEDULES
 from auglabel.lab.recipe.build import highest_rate, model_for, optimizer_for
-from auglabel.lab.recipe.catalogue import augmentation_for, labels_for, loss_function
 from auglabel.lab.recipe.recipe import Recipe
-from auglabel.lab.recipe.schedules import SCHEDULES
 from auglabel.lab.recipe.seeding import generator_for, seed_for
 from auglabel.lab.runs.records import Epoch, TrainingState
 from auglabel.lab.train import feed

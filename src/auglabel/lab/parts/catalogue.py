@@ -34,7 +34,7 @@ from auglabel.data.source import DataSet
 from auglabel.destroyed import DestroyedAutoLabel
 from auglabel.distance import DistanceGrid
 from auglabel.errors import UserError
-from auglabel.lab.recipe.variants import AutoLabelVariant
+from auglabel.lab.parts.variants import AutoLabelVariant
 from auglabel.labels import CCAT, FixedTable, LabelPolicy, LabelSmoothing, MixupLabels, OneHot
 from auglabel.losses import GAMMA, focal_loss, jensen_shannon, trades, weighted_cross_entropy
 from auglabel.models.by_name import imported
@@ -228,11 +228,6 @@ REGIMES: dict[str, Regime] = {
     "erasing_soft": Regime("erasing", "soft_augmentation", loss="weighted_cross_entropy"),
     "erasing_autolabel": Regime("erasing", "autolabel"),
 }
-
-
-def regime(name: str) -> Regime:
-    """The regime of that name; for one that is not there, a sentence with the nearest."""
-    return entry("regime", REGIMES, name)
 
 
 def labels_for(
