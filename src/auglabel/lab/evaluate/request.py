@@ -65,7 +65,7 @@ class EvalRequest:
         words += self.corruptions.file_words if self.corrupted else []
         words += [f"epsilon{self.attack.epsilon:g}"] if self.attacks else []
         words += [] if options.images is None else [f"{options.images}images"]
-        words += [] if options.temperature == "both" else [f"temperature_{options.temperature}"]
+        words += [] if options.temperature == "both" else [f"temperature_{Path(options.temperature).name}"]
         return "-".join([*words, *(["best"] if options.checkpoint == "best" else [])])
 
 
@@ -73,13 +73,16 @@ def evaluate_run(run: Run, request: EvalRequest, words: Sequence[str]) -> dict[s
     """Measure a run's last or best weights on its test images; results go into the run."""
     if request.options.weights is not None:
         raise UserError(f"--weights go with --model, but {run.path} is a run, which has its own.")
-    return measure_network(network_of_run(run, words, request.options.checkpoint), request)
+    network = network_of_run(run, words, request.options.checkpoint)
+    first = request.options.temperature_from
+    fitted = None if first is None else taken_from(network_of_run(Run(Path(first)), words), network)
+    return measure_network(network, request, fitted)
 
 
 def evaluate_network(recipe: Recipe, request: EvalRequest) -> dict[str, Any]:
     """Measure a network that no run here trained."""
-    if request.options.temperature == "augmented":
-        raise UserError("--temperature augmented goes with a run, which has an augmentation.")
+    if request.options.temperature not in ("both", "clean"):
+        raise UserError(f"--temperature {request.options.temperature} goes with a run, not with --model.")
     assert request.options.weights is not None
     return measure_network(network_of_weights(recipe, request.options.weights), request)
 
@@ -87,6 +90,8 @@ def evaluate_network(recipe: Recipe, request: EvalRequest) -> dict[str, Any]:
 def fit(network: LoadedNetwork, options: EvalOptions) -> Fitted:
     """The temperatures that the options ask for; TA needs the augmentation of a run."""
     recipe = network.recipe
+    if network.saw_validation:
+        return Fitted(notes=["No temperature was fitted: the run was trained on its validation images too."])
     return fit_temperatures(
         Predictor(network.model, recipe.training.seed, options.batch_size, options.workers),
         network.parts.validation,
@@ -94,6 +99,18 @@ def fit(network: LoadedNetwork, options: EvalOptions) -> Fitted:
         clean=options.temperature != "augmented",
         bins=recipe.calibrate.bins,
     )
+
+
+def taken_from(first: LoadedNetwork, network: LoadedNetwork) -> Fitted:
+    """The temperatures of another run, for one that has no images to fit them on."""
+    if first.data.checksum != network.data.checksum:
+        raise UserError(f"{first.title} was trained on other images, so its temperature is not for this run.")
+    fitted = fit(first, EvalOptions())
+    if not fitted.scalings:
+        raise UserError(f"{first.title} has no temperature to take. {' '.join(fitted.notes)}")
+    count = len(first.parts.validation)
+    told = f"The temperatures are those of {first.title}, fitted on its {count:,} validation images."
+    return Fitted(fitted.scalings, notes=[*fitted.notes, told])
 
 
 def measure_network(
@@ -142,6 +159,7 @@ def _about(network: LoadedNetwork, request: EvalRequest) -> dict[str, Any]:
         "seed": network.recipe.training.seed,
         "resamples": request.options.resamples,
         "batch_size": request.options.batch_size,
+        "temperature_from": request.options.temperature_from,
         "attack": vars(request.attack) if request.attacks else None,
         "corruptions": corrupted,
     }

@@ -77,13 +77,18 @@ def fixed_table(num_classes: int, grid: DistanceGrid, path: str) -> FixedTable:
 
 
 def autolabel(
-    num_classes: int, grid: DistanceGrid, alpha: float, start_table: str | None = None
+    num_classes: int,
+    grid: DistanceGrid,
+    alpha: float,
+    start_table: str | None = None,
+    replay: str | None = None,  # which training reads: see lab/train/learned.py
 ) -> AutoLabel:
     """AutoLabel, from one-hot labels or from those of a file.
 
     Args:
         alpha: how far one epoch moves a label: alpha times the calibration error
         start_table: file of an audit, or of a table that another run learned, to begin with
+        replay: a finished run whose labels are used, epoch by epoch, and none learned: no hold-out is needed
     """
     policy = AutoLabel(num_classes, len(grid), alpha)
     if start_table is not None:

@@ -114,7 +114,7 @@ class Trial(NamedTuple):
         seen = result["validation"] if result else None
         study.tell(trial, math.nan if seen is None else seen["nll"])
         if trouble is None and seen is None:
-            return "a search goes by validation images, but --split.validation leaves none."
+            return "a search goes by validation images, but --split.validation or --give_back leaves none."
         return trouble
 
     def told(self) -> str:

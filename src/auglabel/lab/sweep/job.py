@@ -201,7 +201,7 @@ def _result(job: Job, run: Run) -> dict[str, Any]:
         "seed": facts.seed,
         "parameters": facts.parameters,
         "data": {"name": data.name, "checksum": data.checksum, "images": images},
-        "labelled_images": images["train"] + images["validation"],
+        "labelled_images": facts.labelled_images or images["train"] + images["validation"],
         "validation": run.epochs()[-1].validation or None,
         "labels": labels,
         "label_spread": label_spread(labels),
