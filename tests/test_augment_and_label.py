@@ -132,6 +132,8 @@ def test_frozen_labels_stay_and_the_loader_is_left_alone(linear_model, loader):
     assert together.update(linear_model, iter(int, 1)) is None  # a loader without an end
     assert torch.equal(together.table, table)
     assert int(together.updates) == 1
+    together.freeze(False)
+    assert together.update(linear_model, loader) is not None
     untouched.update(linear_model, loader)
     assert not torch.equal(untouched.table, table)
 

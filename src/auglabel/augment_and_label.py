@@ -80,9 +80,9 @@ class AugmentAndLabel(nn.Module):
         """Updates until validation images have visited every bucket; 0 if the policy does not learn."""
         return turns_to_see_all(len(self.augment.grid), images, self.visits) if self.policy.adaptive else 0
 
-    def freeze(self) -> None:
-        """Keep the labels as they are: from now on `update` does nothing, so no image need be held out."""
-        self.frozen.fill_(True)
+    def freeze(self, frozen: bool = True) -> None:
+        """Keep the labels as they are: `update` then does nothing, so that no image need be held out."""
+        self.frozen.fill_(frozen)
 
     def update(
         self, model: nn.Module, loader: Batches, *, generator: Generator | None = None
