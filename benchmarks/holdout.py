@@ -16,7 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from auglabel.lab.runs.records import seconds_by_part
 from auglabel.lab.runs.run import Run
 from auglabel.lab.sweep.job import Job, Results
 from auglabel.lab.sweep.measurement import Measurement
+from auglabel.lab.sweep.result import Result, ResultEvaluation
 
 METRICS = ("accuracy", "ece", "nll", "aurc")
 METHODS = {
@@ -52,17 +53,17 @@ def trained_images(recipe: Recipe) -> int:
     return int(training.epochs * train + (training.epochs - held_out) * back)
 
 
-def line_of(job: Job, result: Mapping[str, Any], one_hot: Job, results: Results) -> dict[str, Any]:
+def line_of(job: Job, result: Result, one_hot: Job, results: Results) -> dict[str, Any]:
     """What a run says, beside the one-hot run of the same hold-out."""
     seconds, theirs = (seconds_of(results.run(each)) for each in (job, one_hot))
     return {
-        "labelled_images": result["labelled_images"],
+        "labelled_images": result.labelled_images,
         **{
             name: readings(evaluation)
-            for name, evaluation in zip(("clean", "corrupted"), result["evaluations"], strict=True)
+            for name, evaluation in zip(("clean", "corrupted"), result.evaluations, strict=True)
         },
-        "temperatures": result["temperatures"],
-        "label_spread": result["label_spread"],
+        "temperatures": dict(result.temperatures),
+        "label_spread": result.label_spread,
         "seconds": seconds,
         "seconds over one-hot": round(sum(seconds.values()) / sum(theirs.values()), 4),
         "training images over one-hot": trained_images(job.recipe) / trained_images(one_hot.recipe),
@@ -75,13 +76,14 @@ def seconds_of(run: Run) -> dict[str, float]:
     return {part: round(each, 3) for part, each in seconds_by_part(facts, run.epochs()).items()}
 
 
-def readings(evaluation: Mapping[str, Any]) -> dict[str, float]:
+def readings(evaluation: ResultEvaluation) -> dict[str, float]:
     """The mean over rows of each metric, as trained and at each temperature that was fitted."""
     found = {}
     for name in (f"{metric}{at}" for at in ("", " T", " TA") for metric in METRICS):
-        values = [row[evaluation["columns"].index(name)] for row in evaluation["rows"]]
-        if None not in values:
-            found[name] = round(statistics.fmean(values), 6)
+        values = [row.value(name) for row in evaluation.rows]
+        known = [value for value in values if value is not None]
+        if len(known) == len(values):
+            found[name] = round(statistics.fmean(known), 6)
     return found
 
 

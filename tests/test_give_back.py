@@ -32,6 +32,8 @@ REGIMES = {
     "one-hot": ["--regime=randaug"],
     "smooth": ["--regime=randaug_ls", "--ema=0.9"],
     "averaged": ["--regime=augmix_autolabel", "--alpha=0.3", "--ema=0.9"],
+    "by class": ["--labels=autolabel_by_class", "--labels.alpha=0.3"],
+    "self-distilled": ["--labels=self_distilled", "--labels.alpha=0.3", "--ema=0.9"],
     "mixup": ["--regime=mixup_autolabel", "--alpha=0.3", "--split.validation=61"],
 }
 
@@ -291,11 +293,11 @@ def test_audit_share_and_report_know_that_nothing_was_held_out(back, tmp_path, c
 def test_a_job_leaves_a_result_without_temperatures(tmp_path):
     recipe = read_recipe("embedded", [*SMALL, *BACK, "--regime=randaug"])
     result = Results(tmp_path, tmp_path / "runs").perform(Job("x", recipe, (Measurement(images=20),)))
-    assert result["validation"] is None
-    assert result["validation_augmented"] is None
-    assert result["temperatures"] == {}
-    assert result["labelled_images"] == 210
-    columns, (row,) = result["evaluations"][0]["columns"], result["evaluations"][0]["rows"]
-    assert row[columns.index("ece T")] is None
-    assert row[columns.index("ece")] is not None
+    assert result.validation is None
+    assert result.validation_augmented is None
+    assert result.temperatures == {}
+    assert result.labelled_images == 210
+    (row,) = result.evaluations[0].rows
+    assert row.value("ece T") is None
+    assert row.value("ece") is not None
     assert Job("x", recipe).digest != Job("x", recipe.changed("give_back", None)).digest

@@ -152,8 +152,10 @@ def test_runs_that_cannot_be_replayed_get_a_sentence(first, tmp_path, capsys):
         assert not (tmp_path / "second").exists()
         return said
 
+    by_class = run_of(tmp_path / "by-class", "--labels=autolabel_by_class", "--labels.alpha=0.1")
+    assert "was trained with autolabel_by_class, whose labels are not all in a table." in complaint(by_class)
     plain = run_of(tmp_path / "plain", "--regime=randaug")
-    assert f"{plain.path} has no label table to replay: it was trained with one_hot." in complaint(plain)
+    assert f"{plain.path} has no label table to replay: it was trained with one_hot, " in complaint(plain)
     assert "has labels for other distances: " in complaint(first, "--augment.m_max=3")
     assert "is not a run: it has no recipe.yaml." in complaint(Run(tmp_path / "nowhere"))
     unfinished = run_of(tmp_path / "unfinished", "--regime=randaug_autolabel", "--max-steps=3")

@@ -21,6 +21,8 @@ from auglabel.labels import LabelPolicy, TablePolicy
 from auglabel.table_file import load_table
 from auglabel.util.checks import shown
 
+MORE_THAN_A_TABLE = ("autolabel_by_class", "self_distilled")
+
 
 def learned_for(recipe: Recipe, num_classes: int) -> AugmentAndLabel:
     """The recipe's augmentation and label policy as one module."""
@@ -60,18 +62,17 @@ class Replay(TablePolicy):
 
 def tables_of(run: Run, num_classes: int, grid: DistanceGrid) -> Tensor:
     """The labels of a finished run, before its first epoch and after each; they must be for this grid."""
-    if not run.exists():
-        raise FileNotFoundError(f"labels.replay: {run.path} is not a run: it has no recipe.yaml.")
+    run.require()
     labels, facts = read_yaml(run.recipe_file)[1]["labels"], run.facts()
     if facts is None or not run.model_file.is_file():
         raise UserError(
             f"{run.path} is not finished, so its labels cannot be replayed: "
             f"auglabel train --resume --out {run.path} goes on with it."
         )
-    if not run.tables_file.is_file():
+    if labels["name"] in MORE_THAN_A_TABLE or not run.tables_file.is_file():
         raise UserError(
-            f"{run.path} has no label table to replay: it was trained with {labels['name']}. "
-            "Name a run whose labels were learned, such as one of autolabel."
+            f"{run.path} has no label table to replay: it was trained with {labels['name']}, "
+            "whose labels are not all in a table. Name a run of autolabel."
         )
     classes = facts.data.classes
     if classes is not None and len(classes) != num_classes:
