@@ -32,6 +32,9 @@ REGIMES = {
     "one-hot": ["--regime=randaug"],
     "smooth": ["--regime=randaug_ls", "--ema=0.9"],
     "averaged": ["--regime=augmix_autolabel", "--alpha=0.3", "--ema=0.9"],
+    "auto": ["--regime=randaug_autolabel", "--alpha=auto"],
+    "relative": ["--labels=relative_autolabel"],
+    "destroyed": ["--labels=destroyed_autolabel", "--labels.treat=uniform"],
     "by class": ["--labels=autolabel_by_class", "--labels.alpha=0.3"],
     "self-distilled": ["--labels=self_distilled", "--labels.alpha=0.3", "--ema=0.9"],
     "mixup": ["--regime=mixup_autolabel", "--alpha=0.3", "--split.validation=61"],
@@ -164,6 +167,11 @@ def test_a_checkpoint_with_more_steps_than_its_epoch_has_is_refused():
     checkpoint.facts["epoch"] = 1
     with pytest.raises(ValueError, match="batch cannot be 5"):
         restore(other, checkpoint, "x")
+
+
+def test_alpha_auto_is_told_of_the_epochs_in_which_labels_are_learned():
+    assert trainer_for("--alpha=auto").learned.policy.auto.epochs == 2
+    assert trainer_for("--alpha=auto", "--give_back=null").learned.policy.auto.epochs == 3
 
 
 def test_before_the_switch_nothing_is_changed_but_the_length_of_the_schedule():

@@ -21,7 +21,7 @@ from auglabel.labels import LabelPolicy, TablePolicy
 from auglabel.table_file import load_table
 from auglabel.util.checks import shown
 
-MORE_THAN_A_TABLE = ("autolabel_by_class", "self_distilled")
+MORE_THAN_A_TABLE = ("autolabel_by_class", "self_distilled", "destroyed_autolabel")
 
 
 def learned_for(recipe: Recipe, num_classes: int) -> AugmentAndLabel:
@@ -33,7 +33,8 @@ def learned_for(recipe: Recipe, num_classes: int) -> AugmentAndLabel:
         tables = tables_of(Run(Path(first)), num_classes, augment.grid)
         policy = Replay(num_classes, tables, recipe.training.epochs)
     else:
-        policy = labels_for(labels.name, num_classes, augment.grid, **labels.options)
+        epochs = recipe.training.held_out_epochs  # alpha "auto" is done when labels are final
+        policy = labels_for(labels.name, num_classes, augment.grid, epochs, **labels.options)
     return AugmentAndLabel(
         augment, policy=policy, rule=how.rule, visits=how.visits, memory=how.memory, bins=how.bins
     )
@@ -87,7 +88,7 @@ def tables_of(run: Run, num_classes: int, grid: DistanceGrid) -> Tensor:
     if (file := labels.get("start_table")) is not None:
         start = load_table(file, grid)
     else:  # AutoLabel begins with one-hot labels; of others only those after the first epoch are known
-        start = torch.ones(len(grid)) if labels["name"].startswith("autolabel") else after[0]
+        start = torch.ones(len(grid)) if "autolabel" in labels["name"] else after[0]
     return torch.cat([start[None], after])
 
 
