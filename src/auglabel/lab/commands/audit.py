@@ -111,6 +111,10 @@ def _network(
     if run is not None:
         run.require_data(data, parts)
         model, weights = run.network(recipe, data)
+        if weights.saw_validation(recipe) and options.part in (None, "validation"):
+            raise UserError(
+                f"{run.path} was trained on its validation images too: audit it with --part test."
+            )
         return model, {"run": str(run.path), **weights.about}
     if options.program is not None:
         return load_program(Path(options.program), data), {"program": options.program}
