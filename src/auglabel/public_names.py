@@ -15,7 +15,7 @@ from auglabel.distance import Distance, DistanceGrid
 from auglabel.labels import CCAT, FixedTable, LabelPolicy, LabelSmoothing, MixupLabels, OneHot, TablePolicy
 from auglabel.measure import calibrate, every_bucket, measure
 from auglabel.pooling import Pool, PooledCalibration
-from auglabel.scaling import TemperatureScaling, VectorScaling
+from auglabel.scaling import IsotonicScaling, TemperatureScaling, VectorScaling
 from auglabel.table_file import load_table, save_table
 from auglabel.view import View
 
@@ -32,6 +32,7 @@ __all__ = [
     "Distance",
     "DistanceGrid",
     "FixedTable",
+    "IsotonicScaling",
     "LabelPolicy",
     "LabelSmoothing",
     "Mixup",

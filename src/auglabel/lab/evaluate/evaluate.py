@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -12,23 +11,17 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from auglabel import metrics
 from auglabel.augment.base import Augmentation
-from auglabel.calibration import CONFIDENCE, CORRECT, COUNT, Calibration
 from auglabel.data.source import DataSet, Source
 from auglabel.errors import UserError
-from auglabel.lab.evaluate.bootstrap import Figure, bootstrapped, interval, resampled
 from auglabel.lab.evaluate.conditions import Condition
 from auglabel.lab.evaluate.corrupted import Reordered
+from auglabel.lab.evaluate.figures import Figures, bins_of, figures, seen_of
 from auglabel.lab.evaluate.predict import Fitted, Predictor, fit_temperatures
 from auglabel.lab.recipe.seeding import generator_for
 from auglabel.util.checks import require_whole
 
-STREAMING = ("accuracy", "confidence", "ece", "debiased_ece", "max_ce", "nll", "brier")
-BASIC = ("ece", "max_ce", "equal_mass_ece", "classwise_ece")  # with a basic interval: see bootstrap.py
 WHOLE_RESAMPLES = 100  # each is computed anew; and only where there is no severity, since those are many
-
-Figures = dict[str, Figure]  # by metric
 
 
 @dataclass(frozen=True)
@@ -150,46 +143,13 @@ def measured(
     whole = min(resamples, WHOLE_RESAMPLES) if condition.severity is None else 0
     read = partial(figures, labels=labels, resamples=resamples, whole=whole, seed=seed)
     logits = logits.double()
-    seen = _seen(logits, labels, bins)
+    seen = seen_of(logits, labels, bins)
     scaled = {name: scaling(logits) for name, scaling in fitted.scalings.items()}
     return Row(
         condition.on,
         condition.severity,
         len(labels),
         read(logits, seen),
-        {name: read(each, _seen(each, labels, bins)) for name, each in scaled.items()},
-        _bins(seen),
+        {name: read(each, seen_of(each, labels, bins)) for name, each in scaled.items()},
+        bins_of(seen),
     )
-
-
-def _seen(logits: Tensor, labels: Tensor, bins: int) -> Calibration:
-    seen = Calibration(bins=bins)
-    seen.update_logits(logits, labels)
-    return seen
-
-
-def _bins(seen: Calibration) -> dict[str, list[float]]:
-    """What a reliability diagram is drawn from; those of several runs can be added up."""
-    parts = {"count": COUNT, "confidence": CONFIDENCE, "correct": CORRECT}
-    return {name: seen.sums[part, 0].tolist() for name, part in parts.items()}
-
-
-def figures(
-    logits: Tensor, seen: Calibration, labels: Tensor, resamples: int, whole: int, seed: int
-) -> Figures:
-    """Every metric of these predictions; `resamples` for those that stream, `whole` for the others."""
-    generator, bins = generator_for(seed, "bootstrap"), seen.bins
-    found = {name: Figure(float(getattr(seen, name)), math.nan, math.nan) for name in STREAMING}
-    if resamples:
-        again = resampled(logits, labels, resamples, bins, generator)
-        found = {name: interval(found[name].value, getattr(again, name), name in BASIC) for name in STREAMING}
-    probs = logits.softmax(dim=1)
-    metrics_of_all: dict[str, Callable[[Tensor, Tensor], float]] = {
-        "equal_mass_ece": partial(metrics.equal_mass_ece, bins=bins),
-        "classwise_ece": partial(metrics.classwise_ece, bins=bins),
-        "aurc": metrics.aurc,
-    }
-    return found | {
-        name: bootstrapped(metric, probs, labels, whole, generator, name in BASIC)
-        for name, metric in metrics_of_all.items()
-    }
