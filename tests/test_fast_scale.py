@@ -39,7 +39,7 @@ def recipe_of(study, name):
 def test_every_row_has_a_recipe_that_reads_and_no_two_are_the_same_run(study):
     every = study.rows(NAMES)
     stems = [job.digest for row in every for job in study.planned(row)[:1]]
-    assert len(set(stems)) == len(stems) > 50
+    assert len(set(stems)) == len(stems) > 40
 
 
 def test_table_2_is_of_all_images_with_wide_magnitudes_and_augmix_at_ten(study):
@@ -97,7 +97,7 @@ def test_the_value_of_lowest_mean_nll_on_augmented_validation_images_is_chosen(s
     assert study.chosen(row) == row.values[1]
     assert study.tried(row)[row.values[0]] == pytest.approx(1.3)
     (line,) = (line for line in choices(study).blocks[0].body if "RandAug + label smoothing" in line)
-    assert line[3].startswith("0.01: 1.300, 0.02: 1.200, 0.05: 1.350")
+    assert line[3].startswith("0.01: 1.300, 0.05: 1.200, 0.2: 1.350")
 
 
 def test_nothing_is_chosen_before_both_seeds_are_there(study):

@@ -35,9 +35,9 @@ def run(words: list[str]) -> None:
             )
     report = measure_predictions(predictions, fit_on, options)
     if given.diagram:
-        from auglabel.lab.report.reliability import write_diagram
+        from auglabel.lab.report.diagram import write_diagram
 
-        write_diagram(Path(given.diagram), report.bins, report.source)
+        write_diagram(Path(given.diagram), report.bins, Path(report.source).name)
     print(
         json.dumps({"auglabel": __version__, **report.as_json()}, indent=1)
         if given.json

@@ -11,6 +11,7 @@ COMMANDS = {
     "eval": "measure a run, or any network, on clean, attacked or corrupted images",
     "metrics": "how accurate and calibrated predictions in a file are, of any framework; with a verdict",
     "predict": "class and calibrated probabilities of pictures, by a run's network",
+    "compare": "which labels to use: trains one-hot, label smoothing and AutoLabel with some seeds, and says",
     "sweep": "train a recipe with many values of its options and seeds, and choose; go on with a sweep",
     "corrupt": "write corrupted copies of a data set's test images, as CIFAR-C and ImageNet-C have them",
     "preview": "a picture of every bucket of an augmentation, with its learned confidence",

@@ -17,6 +17,7 @@ class Metric:
 
     title: str
     unit: Literal["", "%", "x 1000"] = ""
+    higher_is_better: bool = False
 
     @property
     def heading(self) -> str:
@@ -34,8 +35,8 @@ class Metric:
 
 
 METRICS = {
-    "accuracy": Metric("accuracy", "%"),
-    "top_k_accuracy": Metric("top-k accuracy", "%"),
+    "accuracy": Metric("accuracy", "%", higher_is_better=True),
+    "top_k_accuracy": Metric("top-k accuracy", "%", higher_is_better=True),
     "confidence": Metric("confidence", "%"),
     "over_confidence": Metric("over-confidence", "%"),
     "ece": Metric("ECE", "%"),
@@ -47,10 +48,10 @@ METRICS = {
     "nll": Metric("NLL"),
     "brier": Metric("Brier"),
     "aurc": Metric("AURC", "x 1000"),
-    "auroc": Metric("AUROC of errors", "%"),
-    "adversarial_accuracy": Metric("adversarial accuracy", "%"),
+    "auroc": Metric("AUROC of errors", "%", higher_is_better=True),
+    "adversarial_accuracy": Metric("adversarial accuracy", "%", higher_is_better=True),
     "label_mean": Metric("mean label", "%"),
-    "delta": Metric("Delta", "%"),
+    "delta": Metric("Delta", "%", higher_is_better=True),
 }
 OVER_CORRUPTIONS = {  # the mean over all pairs of corruption and severity, as the paper writes it
     "caccuracy": "cAccuracy",

@@ -9,7 +9,16 @@ from auglabel.lab.evaluate.metric_list import METRICS
 from auglabel.lab.predictions.measure import Report
 
 SHOWN = (
-    *("accuracy", "top_k_accuracy", "confidence", "over_confidence", "ece", "debiased_ece", "smooth_ece", "classwise_ece"),
+    *(
+        "accuracy",
+        "top_k_accuracy",
+        "confidence",
+        "over_confidence",
+        "ece",
+        "debiased_ece",
+        "smooth_ece",
+        "classwise_ece",
+    ),
     *("nll", "brier", "aurc", "auroc"),
 )
 PARTS = {
