@@ -8,7 +8,7 @@ from pathlib import Path
 from auglabel import __version__
 from auglabel.errors import UserError
 from auglabel.lab.commands.arguments import Parser
-from auglabel.lab.predictions.files import READERS, read_predictions
+from auglabel.lab.predictions.files import READERS, Predictions, read_predictions
 from auglabel.lab.predictions.measure import MetricOptions, measure_predictions
 from auglabel.lab.predictions.text import screen
 
@@ -21,28 +21,24 @@ def run(words: list[str]) -> None:
         return
     options = MetricOptions(given.bins, given.resamples, given.top, given.seed)
     predictions = read_predictions(given.logits, given.labels, given.probabilities)
-    fit_on = None
-    if given.fit:
-        if len(given.fit) > 2:
-            raise UserError(
-                f"--fit takes a file, or one with scores and one with labels, got {len(given.fit)}."
-            )
-        fit_on = read_predictions(given.fit[0], *given.fit[1:] or [None], given.probabilities)
-        if fit_on.logits.shape[1] != predictions.logits.shape[1]:
-            raise UserError(
-                f"{fit_on.source} has {fit_on.logits.shape[1]} classes, but {predictions.source} has "
-                f"{predictions.logits.shape[1]}."
-            )
+    fit_on = _fit_on(given.fit, given.probabilities, predictions) if given.fit else None
     report = measure_predictions(predictions, fit_on, options)
     if given.diagram:
         from auglabel.lab.report.diagram import write_diagram
 
         write_diagram(Path(given.diagram), report.bins, Path(report.source).name)
-    print(
-        json.dumps({"auglabel": __version__, **report.as_json()}, indent=1)
-        if given.json
-        else screen(report, given.top)
-    )
+    found = {"auglabel": __version__, **report.as_json()}
+    print(json.dumps(found, indent=1) if given.json else screen(report, given.top))
+
+
+def _fit_on(files: list[str], probabilities: bool, measured: Predictions) -> Predictions:
+    if len(files) > 2:
+        raise UserError(f"--fit takes a file of scores and perhaps one of labels, got {len(files)} files.")
+    found = read_predictions(files[0], files[1] if len(files) == 2 else None, probabilities)
+    classes, others = found.logits.shape[1], measured.logits.shape[1]
+    if classes != others:
+        raise UserError(f"{found.source} has {classes} classes, but {measured.source} has {others}.")
+    return found
 
 
 def _parser() -> Parser:

@@ -98,7 +98,7 @@ def _listed(arrays: Mapping[str, Array]) -> str:
     return "; ".join(told[:8]) + ("; ..." if len(told) > 8 else "") or "nothing"
 
 
-def read_arrays(file: Path) -> dict[str, Array]:
+def read_arrays(file: Path) -> Mapping[str, Array]:
     """The arrays of a file by name; one without a name is under ""."""
     if not file.is_file():
         raise FileNotFoundError(f"there is no file {file}.")
@@ -107,17 +107,17 @@ def read_arrays(file: Path) -> dict[str, Array]:
     return READERS[file.suffix.lower()](file)
 
 
-def _npy(file: Path) -> dict[str, Array]:
+def _npy(file: Path) -> Mapping[str, Array]:
     return {"": mapped(file)}
 
 
-def _safetensors(file: Path) -> dict[str, Array]:
+def _safetensors(file: Path) -> Mapping[str, Array]:
     from auglabel.lab.runs.checkpoint import load_weights
 
     return {**load_weights(file)}
 
 
-def _csv(file: Path) -> dict[str, Array]:
+def _csv(file: Path) -> Mapping[str, Array]:
     """A column per class, in order, and perhaps one of labels, which a first line of names tells."""
     try:
         with file.open(encoding="utf-8-sig", newline="") as opened:
@@ -142,7 +142,7 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _columns(columns: Mapping[str, npt.NDArray[Any]]) -> dict[str, Array]:
+def _columns(columns: Mapping[str, npt.NDArray[Any]]) -> Mapping[str, Array]:
     """Columns of single numbers as one array, but for labels; others as they are."""
     apart = [name for name, column in columns.items() if name.lower() in LABELS or column.ndim > 1]
     found = {name.lower(): columns[name] for name in apart}
@@ -163,7 +163,7 @@ def _whole(file: Path, labels: Any) -> Array:
     return column.astype(np.int64)
 
 
-def _parquet(file: Path) -> dict[str, Array]:
+def _parquet(file: Path) -> Mapping[str, Array]:
     """Columns as in a .csv, or a column of lists of one length each."""
     try:
         from pyarrow import parquet
@@ -177,9 +177,9 @@ def _parquet(file: Path) -> dict[str, Array]:
 
 
 def _column(file: Path, name: str, column: Any) -> npt.NDArray[Any]:
-    found = column.to_numpy()
+    found: npt.NDArray[Any] = column.to_numpy()
     try:
-        found = np.stack(found) if found.dtype == object and len(found) else found
+        found = np.stack(list(found)) if found.dtype == object and len(found) else found
     except (ValueError, TypeError):
         found = np.empty(0, object)
     if found.dtype.kind not in "biuf":
@@ -189,7 +189,7 @@ def _column(file: Path, name: str, column: Any) -> npt.NDArray[Any]:
     return found
 
 
-READERS: dict[str, Callable[[Path], dict[str, Array]]] = {
+READERS: dict[str, Callable[[Path], Mapping[str, Array]]] = {
     ".npy": _npy,
     ".npz": arrays_of,
     ".csv": _csv,

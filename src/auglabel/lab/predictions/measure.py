@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from auglabel import metrics
 from auglabel.decomposition import Decomposition, decompose
@@ -18,6 +18,7 @@ from auglabel.lab.predictions.files import Predictions
 from auglabel.scaling import IsotonicScaling, TemperatureScaling, VectorScaling
 from auglabel.util.checks import require_whole
 
+Scaling = TemperatureScaling | VectorScaling | IsotonicScaling
 ON_THESE = "these rows"
 
 
@@ -56,7 +57,9 @@ class Report:
         confidence, accuracy, ece = (self.figures[name].value for name in ("confidence", "accuracy", "ece"))
         says = f"says {confidence:.1%}, right {accuracy:.1%}".replace("%", " %")
         lean = metrics.leaning(confidence, accuracy, self.count)
-        if not lean and self.figures["debiased_ece"].value <= metrics.NOTICED:
+        low = self.figures["ece"].low
+        least = self.figures["debiased_ece"].value if math.isnan(low) else low
+        if not lean and least <= metrics.NOTICED:
             return f"calibrated, as far as {self.count:,} predictions show: {says}; ECE {100 * ece:.1f} %."
         kind = (
             f"{lean}-confident"
@@ -100,7 +103,7 @@ def measure_predictions(given: Predictions, fit_on: Predictions | None, options:
     Without it, a temperature is fitted on the rows themselves: one number, which hardly follows their noise.
     """
     found = _figures(given.logits, given.labels, options, options.resamples)
-    parts, notes, scaled = decompose(given.finite, given.labels), [], {}
+    parts, scaled, notes = decompose(given.finite, given.labels), dict[str, Figures](), list[str]()
     if math.isinf(found["nll"].value):
         notes.append("NLL is infinite: the true class of some rows was given a probability of 0.")
         nll = parts.nll._replace(total=math.inf, by_temperature=math.inf)
@@ -140,13 +143,13 @@ def _figures(logits: Tensor, labels: Tensor, options: MetricOptions, resamples: 
     return found | {name: Figure(value, math.nan, math.nan) for name, value in more.items()}
 
 
-def _fitted(on: Predictions, notes: list[str], *, all_of_them: bool) -> dict[str, nn.Module]:
+def _fitted(on: Predictions, notes: list[str], *, all_of_them: bool) -> dict[str, Scaling]:
     """The scalings that can be fitted on these rows; `notes` gets a sentence on those that cannot."""
     classes = on.logits.shape[1]
-    scalings = {"temperature": TemperatureScaling().double()}
+    scalings: dict[str, Scaling] = {"temperature": TemperatureScaling().double()}
     if all_of_them:
         scalings |= {"vector": VectorScaling(classes).double(), "isotonic": IsotonicScaling(classes)}
-    found = {}
+    found: dict[str, Scaling] = {}
     for name, scaling in scalings.items():
         try:
             found[name] = scaling.fit(on.finite, on.labels)

@@ -33,7 +33,7 @@ def write_diagram(path: Path, bins: Mapping[str, Sequence[float]], title: str) -
 
 def _spec(alt: Any, bins: BinSums, title: str) -> dict[str, Any]:
     values = [dict(zip(COLUMNS, bar, strict=True)) for bar in bars_of("all", title, bins)]
-    most = max(float(value["share"]) for value in values)
+    most = max(float(str(value["share"])) for value in values)
     share = (
         new_chart(alt)
         .mark_bar(color="#888888", binSpacing=1)

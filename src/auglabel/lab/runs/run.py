@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -107,6 +107,13 @@ class Run:
         if not self.exists():
             raise FileNotFoundError(f"{self.path} is not a run: it has no recipe.yaml.")
         return read_recipe(str(self.recipe_file), typed=typed)
+
+    def as_trained(self, words: Sequence[str], done: str) -> Recipe:
+        """The recipe; `words` may say where its data lie, and repeat the names of the user's own parts."""
+        recipe = read_recipe(str(self.recipe_file), words)
+        if differences := self.recipe(*recipe.own_parts.values()).differences(recipe):
+            raise UserError(f"a run is {done} as it was trained, but {'; '.join(differences)} was asked for.")
+        return recipe
 
     def require_data(self, data: DataSet, parts: Parts) -> None:
         """Raise unless these are the images that the run was begun with, in the same split."""

@@ -21,7 +21,6 @@ from auglabel import __version__
 from auglabel.augment.base import Augmentation
 from auglabel.errors import UserError
 from auglabel.lab.recipe.catalogue import AUGMENTATIONS, augmentation_for
-from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.runs.checkpoint import load_weights, require_fitting
 from auglabel.lab.runs.records import RunFacts
 from auglabel.lab.runs.run import Run
@@ -81,9 +80,7 @@ def share_run(run: Run, folder: Path, words: Sequence[str] = ()) -> Path:
     """
     if not run.exists():
         raise FileNotFoundError(f"{run.path} is not a run: it has no recipe.yaml.")
-    recipe, facts = read_recipe(str(run.recipe_file), words), run.facts()
-    if differences := run.recipe(*recipe.own_parts.values()).differences(recipe):
-        raise UserError(f"a run is shared as it was trained, but {'; '.join(differences)} was asked for.")
+    recipe, facts = run.as_trained(words, "shared"), run.facts()
     if not run.model_file.is_file() or facts is None:
         raise UserError(f"{run.path} is not finished: auglabel train --resume --out {run.path}.")
     if folder.exists():
