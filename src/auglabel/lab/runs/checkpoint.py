@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import warnings
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -139,7 +140,9 @@ def _unpickled(path: Path) -> dict[str, Tensor]:
         if zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as archive:
                 require_small(path, archive)
-        found = torch.load(path, map_location="cpu", weights_only=True)
+        with warnings.catch_warnings():  # that a pickle is of another protocol
+            warnings.simplefilter("ignore")
+            found = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # damage ends in errors of every kind
         raise UserError(
             f"{path} cannot be read as weights ({_short(error)}). Save those alone: "
