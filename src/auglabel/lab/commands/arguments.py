@@ -50,8 +50,8 @@ def require_no_more(words: Sequence[str]) -> None:
 
 def help_text(name: str, command: ModuleType, words: Sequence[str]) -> str:
     """The usage of a command and its flags; then a recipe's options, if the command takes them."""
-    from auglabel.lab.recipe import read as draft  # needs an extra, as the commands do that call this
-    from auglabel.lab.recipe.options import flags
+    from auglabel.lab.recipe.options import flags  # needs an extra, as the commands do that call this
+    from auglabel.lab.recipe.read import help_of_recipe
     from auglabel.util.help_text import help_of_flags
 
     usage = f"usage: auglabel {name} {command.USAGE}".rstrip()
@@ -65,4 +65,4 @@ def help_text(name: str, command: ModuleType, words: Sequence[str]) -> str:
     about = (
         "Options of the recipe; each may stand in its file too. --regime NAME sets augment, labels and loss."
     )
-    return f"{text}\n{about}\n\n{draft.help_text(recipe, rest)}"
+    return f"{text}\n{about}\n\n{help_of_recipe(recipe, rest)}"

@@ -75,9 +75,7 @@ def run(words: list[str]) -> int:
             "which run, and which pictures? auglabel predict runs/NAME IMAGES..., files or folders."
         )
     trained = Run(Path(name))
-    if not trained.exists():
-        raise FileNotFoundError(f"{name} is not a run: it has no recipe.yaml.")
-    model, facts, takes, weights = _network(trained, trained.as_trained(rest, "used"), options.checkpoint)
+    model, facts, takes, weights = _network(trained, trained.recipe_with(rest, "used"), options.checkpoint)
     temperature = temperature_of(trained, weights.checkpoint, weights.epoch)
     files, unread = _files(places)
     found = _predicted(model, takes, files, temperature or 1.0, options.batch_size)

@@ -19,12 +19,6 @@ BASIC = ("ece", "max_ce", "equal_mass_ece", "classwise_ece")  # with a basic int
 Figures = dict[str, Figure]  # by metric
 
 
-def seen_of(logits: Tensor, labels: Tensor, bins: int) -> Calibration:
-    seen = Calibration(bins=bins)
-    seen.update_logits(logits, labels)
-    return seen
-
-
 def bins_of(seen: Calibration) -> dict[str, list[float]]:
     """What a reliability diagram is drawn from; those of several runs can be added up."""
     parts = {"count": COUNT, "confidence": CONFIDENCE, "correct": CORRECT}
@@ -32,10 +26,11 @@ def bins_of(seen: Calibration) -> dict[str, list[float]]:
 
 
 def figures(
-    logits: Tensor, seen: Calibration, labels: Tensor, resamples: int, whole: int, seed: int
-) -> Figures:
-    """Every metric of these predictions; `resamples` for those that stream, `whole` for the others."""
-    generator, bins = generator_for(seed, "bootstrap"), seen.bins
+    logits: Tensor, labels: Tensor, bins: int, resamples: int, whole: int, seed: int
+) -> tuple[Figures, Calibration]:
+    """Every metric of these predictions, and their sums; `whole` resamples for metrics that do not stream."""
+    seen, generator = Calibration(bins=bins), generator_for(seed, "bootstrap")
+    seen.update_logits(logits, labels)
     found = {name: Figure(float(getattr(seen, name)), math.nan, math.nan) for name in STREAMING}
     if resamples:
         again = resampled(logits, labels, resamples, bins, generator)
@@ -49,4 +44,4 @@ def figures(
     return found | {
         name: bootstrapped(metric, probs, labels, whole, generator, name in BASIC)
         for name, metric in metrics_of_all.items()
-    }
+    }, seen

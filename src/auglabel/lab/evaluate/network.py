@@ -45,7 +45,7 @@ class LoadedNetwork:
 
 def network_of_run(run: Run, words: Sequence[str], checkpoint: str = "last") -> LoadedNetwork:
     """A run's last or best weights; `words` may say where its data lie."""
-    recipe = run.as_trained(words, "measured")
+    recipe = run.recipe_with(words, "measured")
     data, parts = data_for(recipe)
     run.require_data(data, parts)
     model, weights = run.network(recipe, data, checkpoint)

@@ -10,10 +10,11 @@ from typing import Any
 from torch import Tensor
 
 from auglabel import metrics
+from auglabel.calibration import Calibration
 from auglabel.decomposition import Decomposition, decompose
 from auglabel.errors import UserError
 from auglabel.lab.evaluate.bootstrap import Figure
-from auglabel.lab.evaluate.figures import Figures, bins_of, figures, seen_of
+from auglabel.lab.evaluate.figures import Figures, bins_of, figures
 from auglabel.lab.predictions.files import Predictions
 from auglabel.scaling import IsotonicScaling, TemperatureScaling, VectorScaling
 from auglabel.util.checks import require_whole
@@ -102,7 +103,7 @@ def measure_predictions(given: Predictions, fit_on: Predictions | None, options:
 
     Without it, a temperature is fitted on the rows themselves: one number, which hardly follows their noise.
     """
-    found = _figures(given.logits, given.labels, options, options.resamples)
+    found, seen = _figures(given.logits, given.labels, options, options.resamples)
     parts, scaled, notes = decompose(given.finite, given.labels), dict[str, Figures](), list[str]()
     if math.isinf(found["nll"].value):
         notes.append("NLL is infinite: the true class of some rows was given a probability of 0.")
@@ -110,7 +111,7 @@ def measure_predictions(given: Predictions, fit_on: Predictions | None, options:
         parts = parts._replace(nll=nll)
     scalings = _fitted(fit_on or given, notes, all_of_them=fit_on is not None)
     for name, scaling in scalings.items():
-        scaled[name] = _figures(scaling(given.finite), given.labels, options, 0)
+        scaled[name], _ = _figures(scaling(given.finite), given.labels, options, 0)
         if math.isinf(scaled[name]["nll"].value):
             notes.append(
                 f"After {name} scaling NLL is infinite: it gives some true classes a probability of 0."
@@ -122,7 +123,7 @@ def measure_predictions(given: Predictions, fit_on: Predictions | None, options:
         given.logits.shape[1],
         found,
         parts,
-        bins_of(seen_of(given.logits, given.labels, options.bins)),
+        bins_of(seen),
         scaled,
         float(temperature.temperature) if isinstance(temperature, TemperatureScaling) else None,
         fit_on.source if fit_on else ON_THESE,
@@ -130,8 +131,10 @@ def measure_predictions(given: Predictions, fit_on: Predictions | None, options:
     )
 
 
-def _figures(logits: Tensor, labels: Tensor, options: MetricOptions, resamples: int) -> Figures:
-    found = figures(logits, seen_of(logits, labels, options.bins), labels, resamples, 0, options.seed)
+def _figures(
+    logits: Tensor, labels: Tensor, options: MetricOptions, resamples: int
+) -> tuple[Figures, Calibration]:
+    found, seen = figures(logits, labels, options.bins, resamples, whole=0, seed=options.seed)
     probs = logits.softmax(dim=1)
     more = {
         "over_confidence": found["confidence"].value - found["accuracy"].value,
@@ -140,7 +143,7 @@ def _figures(logits: Tensor, labels: Tensor, options: MetricOptions, resamples: 
     }
     if options.top < logits.shape[1]:
         more["top_k_accuracy"] = metrics.top_k_accuracy(probs, labels, options.top)
-    return found | {name: Figure(value, math.nan, math.nan) for name, value in more.items()}
+    return found | {name: Figure(value, math.nan, math.nan) for name, value in more.items()}, seen
 
 
 def _fitted(on: Predictions, notes: list[str], *, all_of_them: bool) -> dict[str, Scaling]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from auglabel.lab.evaluate.bootstrap import Figure
-from auglabel.lab.evaluate.metric_list import METRICS
 from auglabel.lab.predictions.measure import Report
+from auglabel.lab.runs.metric_list import METRICS
 
 SHOWN = (
     *(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from auglabel.errors import UserError
-from auglabel.lab.paper.charts import load_altair
+from auglabel.lab.pictures.vega import load_altair
 from auglabel.lab.report.figure import PANEL, Control, as_vega, new_chart
 from auglabel.lab.report.reliability import COLUMNS, bars_of, panel_of
 from auglabel.lab.runs.evaluations import BinSums
