@@ -44,7 +44,7 @@ class AuditOptions:
     """Which network, if it is not a run's, and which images"""
 
     weights: str | None = None
-    """safetensors file with the weights of --model"""
+    """safetensors or .pth file with the weights of --model"""
     program: str | None = None
     """TorchScript, or an exported program (.pt2), that takes pixels in [0, 1]"""
     part: Part | None = None

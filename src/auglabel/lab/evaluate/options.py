@@ -25,7 +25,7 @@ class EvalOptions:
     checkpoint: Literal["last", "best"] = "last"
     """which weights of a run; the best had the lowest validation NLL"""
     weights: str | None = None
-    """safetensors file with the weights of --model, for a network that no run here trained"""
+    """safetensors or .pth file with the weights of --model, for a network that no run here trained"""
     images: int | None = None
     """how many test images to use; all of them if not given"""
     resamples: int = 1000

@@ -40,21 +40,21 @@ def measured(run: Run) -> list[MetricOfImages]:
     return found
 
 
-def temperature_of(run: Run) -> float | None:
-    """What `auglabel eval` fitted on clean validation images, or else took from another run."""
-    for evaluation in _evaluations(run):
-        if (found := evaluation.temperatures.get("T")) is not None:
+def temperature_of(run: Run, checkpoint: str = "last", epoch: int | None = None) -> float | None:
+    """What `auglabel eval` fitted on clean validation images, or took from another run, for these weights."""
+    for evaluation in _evaluations(run, checkpoint):
+        if epoch in (None, evaluation.epoch) and (found := evaluation.temperatures.get("T")) is not None:
             return found
     return None
 
 
-def _evaluations(run: Run) -> list[MeasuredRun]:
-    """Those of the run's last weights, which are the ones that are shared."""
+def _evaluations(run: Run, checkpoint: str = "last") -> list[MeasuredRun]:
+    """Those of the run's last weights, which are the ones that are shared, or of its best."""
     facts, epochs = run.facts(), run.epochs()
     if facts is None or not epochs:
         return []
     found, _ = evaluations_of(run, epochs[-1].epoch, facts.data.checksum)
-    return [each for each in found.values() if each.checkpoint == "last"]
+    return [each for each in found.values() if each.checkpoint == checkpoint]
 
 
 def _metrics(images: str, values: Mapping[str, float | None]) -> list[MetricOfImages]:

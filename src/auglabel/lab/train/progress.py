@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Mapping, Sequence
 
@@ -13,8 +12,7 @@ from auglabel.lab.process.bar import bar_of
 from auglabel.lab.runs.records import Epoch
 from auglabel.lab.runs.run import Run
 from auglabel.lab.train.trainer import Trainer
-
-NOTICED = 0.01  # a gap between confidence and accuracy that is worth a word
+from auglabel.metrics import leaning
 
 
 class Progress:
@@ -108,19 +106,16 @@ class Progress:
 
 
 def gap_sentence(seen: Mapping[str, float | None]) -> str:
-    """Whether a network is over- or under-confident on validation images; "" if that may be noise.
-
-    Noise is up to a point, or two standard errors of the accuracy, or of the confidence if that has more.
-    """
+    """Whether a network is over- or under-confident on validation images; "" if that may be noise."""
     confidence, accuracy, count = (seen.get(name) for name in ("confidence", "accuracy", "count"))
     if confidence is None or accuracy is None or not count:
         return ""
-    error = math.sqrt(max(share * (1 - share) for share in (confidence, accuracy)) / count)
-    if not abs(confidence - accuracy) > max(NOTICED, 2 * error):
+    kind = leaning(confidence, accuracy, int(count))
+    if not kind:
         return ""
-    kind, mend = "over", "can mend that, and so can a temperature above 1"
-    if confidence < accuracy:
-        kind, mend = "under", "cannot mend that; a temperature below 1 can"
+    mend = "can mend that, and so can a temperature above 1"
+    if kind == "under":
+        mend = "cannot mend that; a temperature below 1 can"
     return (
         f"On the {count:,} validation images the network is {kind}-confident: it says {confidence:.1%} and "
         f"is right {accuracy:.1%} of the time. Softer labels {mend}: auglabel eval fits one."
