@@ -23,7 +23,9 @@ def test_hand_worked_updates():
     policy.update(one(0.1))  # k = 10 / 16 / 4 = 0.15625
     torch.testing.assert_close(policy.table, torch.tensor([0.984375]))
     policy.update(one(0.1))  # k = 0.6; L = 1.2: followed to 1 - 0.015625 / 1.2
-    torch.testing.assert_close(policy.table, torch.tensor([0.984375 - 0.6 * (0.1 - 0.015625 + 0.015625 / 1.2)]))
+    torch.testing.assert_close(
+        policy.table, torch.tensor([0.984375 - 0.6 * (0.1 - 0.015625 + 0.015625 / 1.2)])
+    )
 
 
 def test_few_images_move_a_label_less():

@@ -11,11 +11,7 @@ from auglabel.augment.mixing import Mixup
 from auglabel.lab.recipe.catalogue import AUGMENTATIONS, LABELS, LOSSES, REGIMES, labels_for, regime
 from auglabel.table_file import save_table
 
-OPTIONS = {
-    "label_smoothing": {"rho": 0.1},
-    "autolabel": {"alpha": 0.1},
-    "autolabel_variant": {"alpha": 0.1},
-}
+OPTIONS = {"label_smoothing": {"rho": 0.1}}
 GRID = Mixup().grid  # 5 buckets
 EXTRA = {"several operations": ("randaug", {"num_ops": 2}), "three chains": ("augmix", {"chains": 3})}
 EXTRA |= {"fixed epsilon": ("adversarial", {"fixed": True})}

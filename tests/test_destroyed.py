@@ -140,7 +140,7 @@ def test_made_up_examples_of_a_pool_destroy_nothing():
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        ({"treat": "drop"}, "treat must be \"skip\" or \"uniform\", got 'drop'"),
+        ({"treat": "drop"}, 'treat must be "skip" or "uniform", got \'drop\''),
         ({"share": 1.5}, "share must be in .0, 1., got 1.5|share must be a finite number"),
     ],
 )
