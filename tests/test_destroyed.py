@@ -1,4 +1,4 @@
-"""Destroyed buckets: judged by intervals against clean images, skipped or labelled 1/K, and never for good."""
+"""Destroyed buckets: judged by intervals against clean images; skipped or labelled 1/K."""
 
 import pytest
 import reference
@@ -150,5 +150,5 @@ def test_options_it_does_not_have_are_named(options, complaint):
 
 
 def test_the_images_as_they_are_must_come_along():
-    with pytest.raises(TypeError, match="DestroyedAutoLabel.update also takes a Calibration of the images"):
+    with pytest.raises(TypeError, match=r"DestroyedAutoLabel\.update also takes a Calibration of the images"):
         DestroyedAutoLabel(10, 1).update(seen_right(5))
