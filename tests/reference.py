@@ -89,7 +89,7 @@ def aurc(confidences: list[float], correct: list[bool]) -> float:
 def auto_step(
     c: float, followed: float, gap: float, accuracy: float, images: float, done: int, epochs: int | None
 ) -> tuple[float, float]:
-    """alpha "auto" for one bucket: its label, not yet clipped, and the label that was followed."""
+    """alpha "auto" for one bucket: its label, not yet clipped, and the label the network has followed."""
     t, e = (20, 40) if epochs is None else (min(done, epochs), epochs)
     followed = followed + (c - followed) / (1 + e / 20)
     k = min(0.6, 10 * (t / e) ** 2 / (e - t + 1))

@@ -1,4 +1,4 @@
-"""Destroyed buckets: judged by intervals against clean images; skipped or labelled 1/K."""
+"""Destroyed buckets: judged by intervals against clean images, skipped or labelled 1/K, never for good."""
 
 import pytest
 import reference

@@ -7,9 +7,11 @@ from auglabel.augment.augmix import AugMix
 from auglabel.augment.base import Augmentation
 from auglabel.augment.clean import Clean
 from auglabel.augment.mixing import CutMix, Mixup
+from auglabel.augment.occlusion import Erasing, WideCrop
 from auglabel.augment.randaug import RandAug
 from auglabel.augment_and_label import AugmentAndLabel
 from auglabel.autolabel import AutoLabel
+from auglabel.by_class import AutoLabelByClass
 from auglabel.calibration import Calibration
 from auglabel.destroyed import DestroyedAutoLabel
 from auglabel.distance import Distance, DistanceGrid
@@ -18,6 +20,8 @@ from auglabel.measure import calibrate, every_bucket, measure
 from auglabel.pooling import Pool, PooledCalibration
 from auglabel.relative import RelativeAutoLabel
 from auglabel.scaling import TemperatureScaling, VectorScaling
+from auglabel.self_distilled import SelfDistilled, with_prediction
+from auglabel.soft_augmentation import SoftAugmentation
 from auglabel.table_file import load_table, save_table
 from auglabel.view import View
 
@@ -28,12 +32,14 @@ __all__ = [
     "AugmentAndLabel",
     "Augmentation",
     "AutoLabel",
+    "AutoLabelByClass",
     "Calibration",
     "Clean",
     "CutMix",
     "DestroyedAutoLabel",
     "Distance",
     "DistanceGrid",
+    "Erasing",
     "FixedTable",
     "LabelPolicy",
     "LabelSmoothing",
@@ -44,10 +50,13 @@ __all__ = [
     "PooledCalibration",
     "RandAug",
     "RelativeAutoLabel",
+    "SelfDistilled",
+    "SoftAugmentation",
     "TablePolicy",
     "TemperatureScaling",
     "VectorScaling",
     "View",
+    "WideCrop",
     "calibrate",
     "every_bucket",
     "load_table",
@@ -55,4 +64,5 @@ __all__ = [
     "metrics",
     "pgd",
     "save_table",
+    "with_prediction",
 ]

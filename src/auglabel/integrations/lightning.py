@@ -23,15 +23,11 @@ from auglabel.augment_and_label import AugmentAndLabel
 from auglabel.errors import UserError, UserTypeError
 from auglabel.integrations.common import learned_for, own_share
 from auglabel.util.checks import kind_of
+from auglabel.util.extras import extra_module
 
-try:
-    from lightning.pytorch import LightningModule, Trainer
-    from lightning.pytorch.callbacks import Callback
-except ImportError as error:
-    raise ImportError(
-        f"auglabel.integrations.lightning needs Lightning, which could not be imported ({error}). "
-        "Install it: pip install 'auglabel[lightning]'."
-    ) from error
+extra_module("lightning.pytorch", "auglabel.integrations.lightning needs Lightning", "lightning")
+from lightning.pytorch import LightningModule, Trainer  # noqa: E402
+from lightning.pytorch.callbacks import Callback  # noqa: E402
 
 __all__ = ["AugMix", "AugmentAndLabel", "LightningCallback", "RandAug"]
 
