@@ -377,7 +377,7 @@ TABLE = [
     (
         None,
         ["eval", "run", "--alpha=0.3"],
-        "a run is measured as it was trained, but labels.alpha: 0.3, not 0.02 was asked for.",
+        "a run is measured as it was trained, but labels.alpha: 0.3, not auto was asked for.",
     ),
     (comes_upon(load_altair, "altair"), ["demo"], "charts need altair: pip install 'auglabel[report]'."),
     # recipes
@@ -663,7 +663,7 @@ TABLE = [
         None,
         [*RESUME, "--alpha=0.3"],
         "run was begun with another recipe and cannot go on with this one. This one has labels.alpha: 0.3, "
-        "not 0.02.",
+        "not auto.",
     ),
     # train
     (

@@ -120,6 +120,14 @@ def name_of(table, row):
     return f"paper/{row['data']}-{row['method']}" + (f"-{own}" if own else "")
 
 
+@pytest.mark.parametrize("name", [name for name in row_recipes() if "autolabel" in name])
+def test_the_alpha_of_a_row_is_a_number_whatever_other_recipes_have(name):
+    """So that results of before are still those of their row."""
+    assert isinstance(
+        read_recipe(name, ["--data.root=x"] * ("fashion" not in name)).labels.options["alpha"], float
+    )
+
+
 def test_a_recipe_names_the_tables_that_print_its_row_and_no_others():
     printed = {}
     for number in (2, 3, 4, 5, 6):

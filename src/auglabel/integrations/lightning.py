@@ -1,7 +1,7 @@
 """Lightning: a callback that moves each training batch and learns its labels.
 
     from auglabel.integrations.lightning import LightningCallback, AugMix
-    trainer = Trainer(callbacks=[LightningCallback(AugMix(), num_classes=10, alpha=0.02)])
+    trainer = Trainer(callbacks=[LightningCallback(AugMix(), num_classes=10)])
 
 The module's `training_step` gets soft targets (B, K) in the place of labels, which `F.cross_entropy` takes;
 `validation_step` and `test_step` get what they always got. The module's `forward` gives logits.

@@ -1,7 +1,7 @@
 """Hugging Face's Trainer: a collator, a loss and a callback, which one object has.
 
     labels = TransformersCallback(
-        AugMix(), num_classes, alpha=0.02, validation=eval_dataset, mean=MEAN, std=STD
+        AugMix(), num_classes, validation=eval_dataset, mean=MEAN, std=STD
     )
     trainer = Trainer(
         ...,
