@@ -175,7 +175,7 @@ def test_alpha_auto_is_told_of_the_epochs_in_which_labels_are_learned():
 
 
 def test_before_the_switch_nothing_is_changed_but_the_length_of_the_schedule():
-    level = ["--regime=randaug_autolabel", "--schedule=steps", "--schedule.warmup=0", "--schedule.drops=[]"]
+    level = ["--alpha=0.3", "--schedule=steps", "--schedule.warmup=0", "--schedule.drops=[]"]
     back, plain = trainer_for(*level), trainer_for(*level, "--give_back=null")
     assert train(back, until=8) == train(plain, until=8)
     require_equal(back, plain)
