@@ -44,7 +44,7 @@ class AuditOptions:
     """Which network, if it is not a run's, and which images"""
 
     weights: str | None = None
-    """safetensors file with the weights of --model"""
+    """safetensors or .pth file with the weights of --model"""
     program: str | None = None
     """TorchScript, or an exported program (.pt2), that takes pixels in [0, 1]"""
     part: Part | None = None
@@ -111,6 +111,10 @@ def _network(
     if run is not None:
         run.require_data(data, parts)
         model, weights = run.network(recipe, data)
+        if weights.saw_validation(recipe) and options.part in (None, "validation"):
+            raise UserError(
+                f"{run.path} was trained on its validation images too: audit it with --part test."
+            )
         return model, {"run": str(run.path), **weights.about}
     if options.program is not None:
         return load_program(Path(options.program), data), {"program": options.program}

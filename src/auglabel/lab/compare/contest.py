@@ -86,8 +86,9 @@ class Contest:
         return Verdict(methods, methods[0], [clean, corrupted]) if methods else None
 
     def _trials(self, candidate: Candidate, value: str) -> list[Job]:
+        """Runs that choose hold validation images out to their end, also where the method gives them back."""
         jobs = [self._job(candidate, (value,), seed) for seed in CHOOSING_SEEDS]
-        return [replace(job, measured=()) for job in jobs]
+        return [replace(job, recipe=job.recipe.changed("give_back", None), measured=()) for job in jobs]
 
     def _nll(self, candidate: Candidate, value: str) -> float | None:
         """Mean over the choosing seeds; None while one is missing, infinite where it is no number."""

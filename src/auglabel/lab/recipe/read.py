@@ -214,7 +214,8 @@ class _Draft:
         augment = self._made("augment", make, recipe.augment.options)
         own = ":" in recipe.labels.name  # which may depend on how many classes the data have
         if not own and recipe.labels.name != "table":  # files are read when training begins
-            options = {key: value for key, value in recipe.labels.options.items() if key != "start_table"}
+            files = ("start_table", "replay")
+            options = {key: value for key, value in recipe.labels.options.items() if key not in files}
             self._made("labels", partial(labels_for, recipe.labels.name, 2, augment.grid), options)
         if recipe.training.loss in HARD_LABELS and recipe.labels.name != "one_hot":
             raise RecipeError(

@@ -149,7 +149,8 @@ class Results:
             seed=facts.seed,
             parameters=facts.parameters,
             data=facts.data,
-            labelled_images=facts.data.images["train"] + facts.data.images["validation"],
+            labelled_images=facts.labelled_images
+            or facts.data.images["train"] + facts.data.images["validation"],
             validation=epochs[-1].validation or None,
             labels=_labels_of(job, run),
             seconds={
