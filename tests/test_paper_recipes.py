@@ -9,7 +9,7 @@ import yaml
 
 from auglabel.data.source import DataSet, InMemory, Subset
 from auglabel.data.split import Parts
-from auglabel.lab.recipe.catalogue import augmentation_for
+from auglabel.lab.parts.catalogue import augmentation_for
 from auglabel.lab.recipe.read import RECIPES, read_recipe, recipe_text
 from auglabel.lab.recipe.recipe import Choice
 from auglabel.lab.recipe.row_recipes import gpu_hours, row_recipes

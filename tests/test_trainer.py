@@ -9,9 +9,9 @@ from torch import nn
 
 from auglabel.augment.clean import crop_and_flip
 from auglabel.augment.randaug import RandAug
+from auglabel.lab.parts.schedules import cosine
 from auglabel.lab.recipe.build import data_for, model_for, optimizer_for
 from auglabel.lab.recipe.read import read_recipe
-from auglabel.lab.recipe.schedules import cosine
 from auglabel.lab.recipe.seeding import generator_for
 from auglabel.lab.train.saving import checkpoint_of, restore
 from auglabel.lab.train.trainer import Diverged, Trainer

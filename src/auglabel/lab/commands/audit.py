@@ -22,9 +22,9 @@ from auglabel.lab.audit.exported_network import load_program
 from auglabel.lab.commands.arguments import name_first
 from auglabel.lab.evaluate.evaluate import some_rows
 from auglabel.lab.evaluate.network import load_into, on_device
+from auglabel.lab.parts.catalogue import augmentation_for
 from auglabel.lab.pictures.terminal import heat_map
 from auglabel.lab.recipe.build import data_for, model_for
-from auglabel.lab.recipe.catalogue import augmentation_for
 from auglabel.lab.recipe.options import flags, pairs
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.recipe.recipe import Recipe

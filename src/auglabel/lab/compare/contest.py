@@ -13,9 +13,9 @@ from rich.console import Console
 
 from auglabel.errors import UserError
 from auglabel.lab.compare.candidates import Candidate
+from auglabel.lab.methods.comparisons import OVERALL, Comparison, Place
+from auglabel.lab.methods.verdict import CLEAN, Verdict
 from auglabel.lab.recipe.read import read_recipe
-from auglabel.lab.report.comparisons import OVERALL, Comparison, Place
-from auglabel.lab.report.verdict import CLEAN, Verdict
 from auglabel.lab.runs.evaluations import TA, MeasuredRow, T
 from auglabel.lab.sweep.executor import Executor, run_all
 from auglabel.lab.sweep.grid import Shared, require_different

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from auglabel.augment.base import Augmentation
 from auglabel.data.source import DataSet
 from auglabel.data.split import Parts
+from auglabel.lab.parts.catalogue import augmentation_for
 from auglabel.lab.recipe.build import data_for, model_for
-from auglabel.lab.recipe.catalogue import augmentation_for
 from auglabel.lab.recipe.recipe import Recipe
 from auglabel.lab.runs.checkpoint import load_weights, require_fitting
 from auglabel.lab.runs.run import Run

@@ -18,13 +18,13 @@ from typing import Any, NamedTuple
 
 from auglabel.augment.clean import Clean
 from auglabel.errors import UserError
-from auglabel.lab.recipe import schedules
-from auglabel.lab.recipe.catalogue import HARD_LABELS, Regime, augmentation_for, labels_for, regime
+from auglabel.lab.parts import schedules
+from auglabel.lab.parts.catalogue import HARD_LABELS, REGIMES, Regime, augmentation_for, labels_for
 from auglabel.lab.recipe.options import MENUS, PLAIN, RecipeError, all_options, checked, pairs, sections_of
 from auglabel.lab.recipe.recipe import Choice, Recipe, Training, flat, listed
 from auglabel.lab.recipe.row_recipes import row_recipes
 from auglabel.lab.recipe.yamlfile import Lines, read_yaml
-from auglabel.util.checks import brief, did_you_mean, shown
+from auglabel.util.checks import brief, did_you_mean, entry, shown
 from auglabel.util.help_text import help_of_section
 from auglabel.util.resources import resource_folder
 from auglabel.util.signatures import REQUIRED
@@ -268,7 +268,7 @@ class _Draft:
 
 def _regime(name: str, place: str) -> Regime:
     try:
-        return regime(name)
+        return entry("regime", REGIMES, name)
     except UserError as error:
         raise RecipeError(f"{place}{error}") from error
 

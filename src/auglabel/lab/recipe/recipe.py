@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 import yaml
 
 from auglabel.errors import UserError
-from auglabel.lab.recipe.catalogue import loss_function
+from auglabel.lab.parts.catalogue import loss_function
 from auglabel.losses import GAMMA
 from auglabel.pooling import require_memory
 from auglabel.util.checks import require_number, require_whole, shown

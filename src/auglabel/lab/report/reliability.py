@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from auglabel.lab.methods.comparisons import Comparison, Place
+from auglabel.lab.methods.methods import Method
 from auglabel.lab.pictures.vega import COLOURS
-from auglabel.lab.report.comparisons import Comparison, Place
 from auglabel.lab.report.figure import (
     PANEL,
     Control,
@@ -17,7 +18,6 @@ from auglabel.lab.report.figure import (
     only,
     titles_in,
 )
-from auglabel.lab.report.methods import Method
 from auglabel.lab.runs.evaluations import BinSums
 
 COLUMNS = ("images", "labels", "low", "high", "count", "share", "confidence", "accuracy")  # of a bar

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from auglabel import __version__
 from auglabel.augment.base import Augmentation
 from auglabel.errors import UserError
-from auglabel.lab.recipe.catalogue import AUGMENTATIONS, augmentation_for
+from auglabel.lab.parts.catalogue import AUGMENTATIONS, augmentation_for
 from auglabel.lab.runs.checkpoint import load_weights, require_fitting
 from auglabel.lab.runs.records import RunFacts
 from auglabel.lab.runs.run import Run
