@@ -28,6 +28,7 @@ from auglabel.data.embedded import load_embedded
 from auglabel.lab.commands import demo, doctor, inspect, sweep
 from auglabel.lab.commands import train as train_command
 from auglabel.lab.commands.registry import COMMANDS
+from auglabel.lab.compare.candidates import of_file
 from auglabel.lab.copies import copies
 from auglabel.lab.evaluate import corrupted
 from auglabel.lab.paper.study import Study
@@ -280,7 +281,9 @@ def test_commands_named_in_the_text_are_there():
 
 def test_the_mistake_that_the_lab_page_shows_is_named_so(room, capsys):
     blocks = blocks_of("docs/lab.md")
-    (recipe,) = (block.text for block in blocks if block.language == "yaml")
+    methods, recipe = (block.text for block in blocks if block.language == "yaml")
+    (room / "methods.yaml").write_text(methods)
+    assert len(of_file(room / "methods.yaml")) == 3
     (shown,) = (block.text for block in blocks if block.text.startswith("auglabel: mine.yaml"))
     (room / "mine.yaml").write_text(recipe.replace("max_depth: 2", "depth: 2"))
     assert cli.main(["train", "mine.yaml"]) == 1

@@ -9,6 +9,7 @@ COMMANDS = {
     "demo": "train and compare on the embedded images, about two minutes",
     "train": "train a recipe, or go on with a run",
     "eval": "measure a run, or any network, on clean, attacked or corrupted images",
+    "compare": "which labels to use: trains one-hot, label smoothing and AutoLabel with some seeds, and says",
     "sweep": "train a recipe with many values of its options and seeds, and choose; go on with a sweep",
     "corrupt": "write corrupted copies of a data set's test images, as CIFAR-C and ImageNet-C have them",
     "preview": "a picture of every bucket of an augmentation, with its learned confidence",

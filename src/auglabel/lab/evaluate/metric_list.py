@@ -17,6 +17,7 @@ class Metric:
 
     title: str
     unit: Literal["", "%", "x 1000"] = ""
+    higher_is_better: bool = False
 
     @property
     def heading(self) -> str:
@@ -34,7 +35,7 @@ class Metric:
 
 
 METRICS = {
-    "accuracy": Metric("accuracy", "%"),
+    "accuracy": Metric("accuracy", "%", higher_is_better=True),
     "confidence": Metric("confidence", "%"),
     "ece": Metric("ECE", "%"),
     "debiased_ece": Metric("debiased ECE", "%"),
@@ -44,9 +45,9 @@ METRICS = {
     "nll": Metric("NLL"),
     "brier": Metric("Brier"),
     "aurc": Metric("AURC", "x 1000"),
-    "adversarial_accuracy": Metric("adversarial accuracy", "%"),
+    "adversarial_accuracy": Metric("adversarial accuracy", "%", higher_is_better=True),
     "label_mean": Metric("mean label", "%"),
-    "delta": Metric("Delta", "%"),
+    "delta": Metric("Delta", "%", higher_is_better=True),
 }
 OVER_CORRUPTIONS = {  # the mean over all pairs of corruption and severity, as the paper writes it
     "caccuracy": "cAccuracy",

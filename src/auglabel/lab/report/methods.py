@@ -44,6 +44,7 @@ class TrainedRun:
     epochs: Sequence[Epoch]
     history: History  # of its label table; empty if its labels do not learn
     evaluations: Mapping[str, MeasuredRun]  # by the file's name
+    title: str | None = None  # of its method; made of the recipe if not given
 
     @property
     def seed(self) -> int:
@@ -80,8 +81,8 @@ class Method:
         return self.runs[0]
 
 
-def read_run(path: Path) -> tuple[TrainedRun, list[str]]:
-    """The run in that directory, and notes on what it lacks."""
+def read_run(path: Path, title: str | None = None) -> tuple[TrainedRun, list[str]]:
+    """The run in that directory, and notes on what it lacks; `title` names its method."""
     run = Run(path)
     if not run.exists():
         raise FileNotFoundError(f"{path} is not a run: it has no recipe.yaml.")
@@ -97,7 +98,7 @@ def read_run(path: Path) -> tuple[TrainedRun, list[str]]:
     found, notes = evaluations_of(run, last, facts.data.checksum)
     if not found:
         notes.append(f"{path} has not been measured on test images: auglabel eval {path}.")
-    trained = TrainedRun(str(path), recipe, facts, epochs, history, found)
+    trained = TrainedRun(str(path), recipe, facts, epochs, history, found, title)
     if not trained.finished:
         notes.append(f"{path} is unfinished: epoch {len(epochs)} of {recipe['epochs']}.")
     return trained, notes
@@ -133,6 +134,8 @@ def _titles(runs: Sequence[TrainedRun]) -> list[str]:
 
 
 def _title(run: TrainedRun) -> str:
+    if run.title is not None:
+        return run.title
     augment, labels = (str(run.recipe[part]["name"]) for part in ("augment", "labels"))
     title = f"{WORDS.get(augment, augment)} + {WORDS.get(labels, labels)}"
     return title if run.finished else f"{title}, epoch {len(run.epochs)} of {run.recipe['epochs']}"

@@ -8,6 +8,7 @@ import json
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import yaml
@@ -20,6 +21,7 @@ from auglabel.lab.report.figure import ReportFigure
 from auglabel.lab.report.figures import figures_of
 from auglabel.lab.report.methods import Method, TrainedRun, by_data, methods_of
 from auglabel.lab.report.paper_values import paper_value
+from auglabel.lab.report.verdict import Verdict
 from auglabel.util.resources import resource_folder
 
 HERE = resource_folder("lab/report")
@@ -58,6 +60,11 @@ class Section:
             for method in self.methods
             if method.title in comparison.rows[place]
         ]
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """What the methods show, in words and a small table."""
+        return Verdict(self.methods, self.comparisons)
 
     @property
     def table(self) -> Block:
