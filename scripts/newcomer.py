@@ -25,12 +25,10 @@ SOURCE = ROOT / "src" / "auglabel"
 BUILDER = "hatchling>=1.27"
 COMMANDS = (  # WHEEL is a file's name
     "python3 -m venv env",
-    "env/bin/pip install WHEEL[train,report]",
-    "env/bin/auglabel train folder --data.root pictures --out runs/mine",
-    "env/bin/auglabel eval runs/mine",
-    "env/bin/auglabel report runs/mine",
+    "env/bin/pip install WHEEL[train,corrupt,report]",
+    "env/bin/auglabel compare folder --data.root pictures --epochs 8 --out compare",
 )
-RESULTS = ("runs/mine/model.safetensors", "report.html")
+RESULTS = ("compare/compare.html",)
 NEEDED = {
     *("py.typed", "data/fashion.npz", "data/LICENSE.fashion-mnist"),
     *("recipes/folder.yaml", "recipes/rows.yaml", "lab/paper/published.yaml"),

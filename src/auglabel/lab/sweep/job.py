@@ -72,7 +72,11 @@ class Job:
         """A hash of all that decides the result and is not a default, so that a new option changes none."""
         given = flat(self.plain)
         expected = defaults_of({section: given[f"{section}.name"] for section in MENUS})
-        unusual = {k: v for k, v in given.items() if k.endswith(".name") or v != expected.get(k, ...)}
+        expected |= {
+            f"{section}.name": ... for section in MENUS
+        }  # always counts, but for one that came later
+        expected["optimizer.name"] = "sgd"
+        unusual = {key: value for key, value in given.items() if value != expected.get(key, ...)}
         decides = [unusual, digest_words(self.measured), self.views]
         return hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()[:8]
 
