@@ -1,5 +1,7 @@
 """The contract of every augmentation, policy and regime in the catalogue."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -15,6 +17,8 @@ OPTIONS = {
     "label_smoothing": {"rho": 0.1},
     "autolabel": {"alpha": 0.1},
     "autolabel_variant": {"alpha": 0.1},
+    "autolabel_by_class": {"alpha": 0.1},
+    "self_distilled": {"alpha": 0.1},
 }
 GRID = Mixup().grid  # 5 buckets
 EXTRA = {"several operations": ("randaug", {"num_ops": 2}), "three chains": ("augmix", {"chains": 3})}
@@ -136,6 +140,9 @@ def test_policies_give_distributions_and_survive_a_checkpoint(name, tmp_path):
     images, labels = batch()
     for augmentation in ("mixup", "cutmix", "clean"):
         view = AUGMENTATIONS[augmentation]()(images, labels, generator=seeded())
+        if policy.needs_prediction:
+            view = replace(view, prediction=torch.rand(30, 4, generator=seeded()).softmax(dim=1))
+        policy.see(torch.randn(30, 4, generator=seeded()), labels)
         targets = policy(view)
         assert isinstance(policy, LabelPolicy)
         assert targets.shape == (30, 4)

@@ -31,11 +31,11 @@ from auglabel.lab.commands.registry import COMMANDS
 from auglabel.lab.compare.candidates import of_file
 from auglabel.lab.copies import copies
 from auglabel.lab.evaluate import corrupted
-from auglabel.lab.paper.study import Study
 from auglabel.lab.recipe import build
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.report import report as reported
 from auglabel.lab.runs.run import Run
+from auglabel.lab.study.study import Study
 from auglabel.models.small import SmallNet
 
 LANGUAGES = {"python", "sh", "yaml", "text", "{eval-rst}"}  # the last one is for the site to run

@@ -7,8 +7,8 @@ import yaml
 
 from auglabel.lab.recipe.catalogue import AUGMENTATIONS, DATASETS
 from auglabel.lab.recipe.options import RecipeError
-from auglabel.lab.recipe.read import RECIPES, help_text, read_recipe, recipe_names, recipe_text
-from auglabel.lab.recipe.yamlfile import sealed_text
+from auglabel.lab.recipe.read import RECIPES, help_of_recipe, read_recipe, recipe_names, recipe_text
+from auglabel.lab.recipe.yamlfile import with_checksum
 from auglabel.lab.runs.run import Run
 
 
@@ -183,6 +183,15 @@ def test_a_regime_sets_augmentation_labels_and_loss_and_the_layers_own_options_w
     assert trades.augment.options["steps"] == 5
 
 
+def test_gamma_stands_in_a_recipe_whose_loss_has_one_and_in_no_other(written):
+    assert "gamma" not in read_recipe("embedded").as_dict()
+    focal = read_recipe("embedded", ["--loss=focal"])
+    assert focal.as_dict()["gamma"] == 3.0
+    sharper = read_recipe("embedded", ["--loss=focal", "--gamma=2"])
+    assert focal.differences(sharper) == ["gamma: 2.0, not 3.0"]
+    assert read_recipe(written(sharper.as_yaml())) == sharper
+
+
 def test_a_regime_among_the_flags_leaves_nothing_of_the_file_s_options(written):
     path = written("augment: {name: adversarial, fixed: true}\n")
     assert read_recipe(path, ["--regime", "at_multi"]).augment.options["fixed"] is False
@@ -320,6 +329,8 @@ def test_an_option_is_changed_as_the_recipe_with_it_would_be_read():
         (["--seed=-1"], r"^--seed: seed must be at least 0"),
         (["--ema=2"], r"^--ema: ema must be in \[0, 1\]"),
         (["--clip=-1"], r"clip must be"),
+        (["--loss=focal", "--gamma=-1"], r"^--gamma: gamma must be a finite number of at least 0"),
+        (["--gamma=2"], r"^--gamma: gamma is an option of focal, not of cross_entropy: leave it out\.$"),
         (["--clip=a"], r"^--clip: optimizer.clip must be a number or null, got a"),
         (["--widths=8,16,24"], r"model.widths must be a list, got 8,16,24. Type it as \[8,16,24\]\.$"),
         (["--widths=[8,16]"], r"model.widths must be a list of 3 values, got \[8, 16\]\.$"),
@@ -365,7 +376,7 @@ def test_differences_name_the_option_and_both_values_but_not_where_data_lie():
 
 
 def test_help_lists_the_options_of_the_entries_chosen():
-    text = help_text("embedded", ["--augment", "augmix"])
+    text = help_of_recipe("embedded", ["--augment", "augmix"])
     assert "--augment.max_depth" in text
     assert "--augment.m_max" not in text
     assert "passes over the training images" in text
@@ -399,7 +410,7 @@ def test_the_recipes_that_people_use_are_listed_without_the_published_rows():
 @pytest.mark.parametrize("name", DATASETS)
 def test_every_data_set_can_be_named_and_explained(name):
     """No option of a data set may be called as the section's own."""
-    assert "--data.name" in help_text("embedded", [f"--data={name}"])
+    assert "--data.name" in help_of_recipe("embedded", [f"--data={name}"])
 
 
 def test_the_recipe_of_a_run_is_known_when_it_was_damaged(tmp_path, written):
@@ -427,7 +438,7 @@ def test_ccat_without_a_radius_means_largest_in_a_run_and_drawn_in_a_recipe_of_t
     old = "".join(lines).replace(", radius: drawn", "")
     run = Run(tmp_path / "run")
     run.path.mkdir()
-    run.recipe_file.write_text(sealed_text(old))
+    run.recipe_file.write_text(with_checksum(old))
     assert run.recipe().labels.options == {"rho": 10.0, "radius": "largest"}
     with pytest.raises(ValueError, match=r"cannot go on .* has labels.radius: drawn, not largest"):
         run.require_free(recipe, resume=True)

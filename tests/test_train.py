@@ -558,12 +558,13 @@ def tables_of(run):
     return [json.loads(line)["confidence"] for line in lines]
 
 
-def test_two_processes_stop_save_and_resume_to_the_bit(tmp_path, two_processes):
-    """With batch norm and averaged weights, whose running statistics each rank keeps for itself.
+@pytest.mark.parametrize("labels", ["autolabel", "autolabel_by_class"])
+def test_two_processes_stop_save_and_resume_to_the_bit(labels, tmp_path, two_processes):
+    """With batch norm, averaged weights and predictions by class, of which each rank has sums of its own.
 
     Stopped in the second of two epochs, of 12 steps each, with a checkpoint whenever it looks at the clock.
     """
-    words = ["--batch_size=10", "--ema=0.9", "--alpha=0.5"]
+    words = ["--batch_size=10", "--ema=0.9", f"--labels={labels}", "--alpha=0.5"]
     for name, *more in (
         ("whole",),
         ("stopped", "--save_minutes=0", "--max-steps=17"),

@@ -3,12 +3,20 @@
 import pytest
 from made_runs import corrupted, figures, make_run, write_evaluation
 
-from auglabel.lab.report.verdict import Line, verdicts_of
+from auglabel.lab.report.methods import read_run
+from auglabel.lab.report.page import parts_of
+from auglabel.lab.report.verdict import Line
 
 
 def evaluated(accuracy, ece, nll, scaled_ece, scaled_nll):
     row = {"on": "clean", "severity": None, "count": 10, "figures": figures(accuracy, ece, nll)}
     return {"rows": [row | {"scaled": {"T": figures(accuracy, scaled_ece, scaled_nll)}}], "means": []}
+
+
+def verdict_of(titles):
+    """`titles`: the name of the method of each run, by its path."""
+    (part,) = parts_of([read_run(path, title)[0] for path, title in titles.items()])
+    return part.verdict
 
 
 def verdict(tmp_path, methods, seeds=3):
@@ -19,9 +27,8 @@ def verdict(tmp_path, methods, seeds=3):
             shifted = [value + 0.01 * seed for value in values]
             path = tmp_path / f"{name}-{seed}"
             make_run(path, regime, seed, evaluation=evaluated(*shifted))
-            titles[str(path)] = name
-    (found,) = verdicts_of(titles)
-    return found
+            titles[path] = name
+    return verdict_of(titles)
 
 
 PLAIN = ("randaug", 0.70, 0.10, 1.20, 0.03, 1.00)
@@ -68,8 +75,8 @@ def test_no_difference_is_said_where_the_interval_has_zero(tmp_path):
         for name, regime, nll in (("one-hot", "randaug", 1.0), ("soft", "randaug_ls", 1.0 + change)):
             path = tmp_path / f"{name}{seed}"
             make_run(path, regime, seed, evaluation=evaluated(0.5, 0.1, nll, 0.1, nll))
-            titles[str(path)] = name
-    (found,) = verdicts_of(titles)
+            titles[path] = name
+    found = verdict_of(titles)
     assert found.sentences[0].startswith("soft: no difference from one-hot that these 3 seeds show.")
     nll = next(column for column in found.columns if column.metric == "nll")
     low, high = nll.difference(Line("soft"), Line("one-hot")).interval
@@ -92,7 +99,7 @@ def test_corrupted_images_have_columns_and_words_of_their_own(tmp_path):
         for seed in range(2):
             path = make_run(tmp_path / f"{name}{seed}", regime, seed, evaluation=evaluated(*PLAIN[1:]))
             write_evaluation(path, corrupted({("fog", 1): ece}) | {"epoch": 3}, stem="corrupted")
-            titles[str(path)] = name
-    (found,) = verdicts_of(titles)
+            titles[path] = name
+    found = verdict_of(titles)
     assert "on corrupted images ECE 10.0 instead of 20.0, accuracy and NLL equal" in found.sentences[0]
     assert any(column.heading == "cECE, %" for column in found.columns)

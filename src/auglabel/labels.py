@@ -19,6 +19,7 @@ class LabelPolicy(nn.Module):
     """Soft targets for a view. A policy only says how sure it is of each label."""
 
     adaptive = False  # True: the training loop measures calibration and calls update()
+    needs_prediction = False  # True: views must come with a prediction on the clean image
 
     def __init__(self, num_classes: int) -> None:
         super().__init__()
@@ -32,6 +33,9 @@ class LabelPolicy(nn.Module):
     def update(self, seen: BucketCalibration) -> None:
         """Learn from the calibration seen on validation views; only adaptive policies can."""
         raise UserTypeError(f"{type(self).__name__} does not learn; update is for adaptive policies.")
+
+    def see(self, logits: Tensor, labels: Tensor) -> None:
+        """Notice the network's predictions on a training batch, which a loss hands over; most have no use."""
 
     def forward(self, view: View) -> Tensor:
         """Soft targets (B, K) of a view; every row sums to 1."""

@@ -14,7 +14,7 @@ from auglabel.calibration import Calibration
 from auglabel.errors import UserError, UserTypeError
 from auglabel.util.checks import kind_of, require_whole
 from auglabel.util.inference import eval_mode, model_input, unwrapped
-from auglabel.util.ranks import rank_and_world
+from auglabel.util.ranks import distributed, rank_and_world
 from auglabel.view import View
 
 GOLDEN = (math.sqrt(5) - 1) / 2
@@ -33,7 +33,7 @@ def measure(model: nn.Module, views: Iterable[View], groups: int = 1, bins: int 
     with eval_mode(model):
         for view in views:
             seen.update_logits(model(model_input(view.images, model)), view.labels, view.bucket)
-    return seen.summed_over_ranks()
+    return seen.summed_over_ranks() if distributed() else seen
 
 
 def calibrate(

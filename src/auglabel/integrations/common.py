@@ -42,7 +42,7 @@ class OnPixels(Around):
     def __call__(self, images, labels, model=None, **options) -> View:  # type: ignore[no-untyped-def]
         try:
             return self.inner(images, labels, model, **options)
-        except ValueError:
+        except UserError:
             if images.dim() != 4 or not images.numel():
                 raise
             low, high = (float(edge) for edge in images.aminmax())

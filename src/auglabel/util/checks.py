@@ -8,7 +8,7 @@ import difflib
 import math
 import numbers
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
 import torch
@@ -170,7 +170,12 @@ def require_whole(what: str, value: int, low: int, high: float = math.inf) -> No
 def entry(what: str, menu: Mapping[str, Entry], name: str) -> Entry:
     """The entry of that name; the error for an unknown one suggests the nearest."""
     if name not in menu:
-        near = difflib.get_close_matches(name, menu, n=1)
-        hint = f' Did you mean "{near[0]}"?' if near else ""
+        hint = did_you_mean(name, menu)
         raise UserError(f'there is no {what} "{shown(name)}". There are: {", ".join(menu)}.{hint}')
     return menu[name]
+
+
+def did_you_mean(name: str, names: Iterable[str], cutoff: float = 0.6) -> str:
+    """A question that ends a sentence: the nearest of `names`; nothing if none is near."""
+    near = difflib.get_close_matches(name, list(names), n=1, cutoff=cutoff)
+    return f' Did you mean "{near[0]}"?' if near else ""

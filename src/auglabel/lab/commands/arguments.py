@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from auglabel.errors import UserError
-from auglabel.lab.recipe import read as draft
 from auglabel.lab.recipe.options import flags
+from auglabel.lab.recipe.read import help_of_recipe
 from auglabel.util.help_text import help_of_flags
 
 
@@ -42,4 +42,4 @@ def help_text(name: str, command: ModuleType, words: Sequence[str]) -> str:
     about = (
         "Options of the recipe; each may stand in its file too. --regime NAME sets augment, labels and loss."
     )
-    return f"{text}\n{about}\n\n{draft.help_text(recipe, rest)}"
+    return f"{text}\n{about}\n\n{help_of_recipe(recipe, rest)}"

@@ -16,12 +16,12 @@ from auglabel.lab.commands.arguments import name_first
 from auglabel.lab.commands.sweep import tell_cost
 from auglabel.lab.compare.candidates import of_file, usual
 from auglabel.lab.compare.contest import Contest
-from auglabel.lab.evaluate.metric_list import METRICS
 from auglabel.lab.recipe.options import flags
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.report.report import ReportOptions, report
-from auglabel.lab.report.verdict import SHOWN, Verdict, verdicts_of
+from auglabel.lab.report.verdict import SHOWN, Verdict
 from auglabel.lab.runs.files import locked
+from auglabel.lab.runs.metric_list import METRICS
 from auglabel.lab.sweep.executor import Executor, require_done
 from auglabel.lab.sweep.grid import Shared
 from auglabel.lab.sweep.job import Results
@@ -109,13 +109,12 @@ def _tell(contest: Contest, out: Path, console: Console) -> None:
                 markup=False,
                 soft_wrap=True,
             )
-        there = [job for job in contest.jobs(candidate) if contest.results.file(job).is_file()]
-        titles |= {str(contest.results.run(job).path): candidate.name for job in there}
-    if not titles:
-        return
-    for verdict in verdicts_of(titles):
+        runs = [contest.results.run(job) for job in contest.jobs(candidate)]
+        titles |= {str(run.path): candidate.name for run in runs if run.model_file.is_file()}
+    if (verdict := contest.verdict()) is not None:
         show(verdict, console)
-    _write_page(titles, out, console)
+    if titles:
+        _write_page(titles, out, console)
 
 
 def show(verdict: Verdict, console: Console) -> None:

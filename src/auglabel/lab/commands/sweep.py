@@ -75,7 +75,7 @@ class SweepOptions:
         for each in found:
             try:
                 each.request()
-            except ValueError as error:
+            except UserError as error:
                 raise UserError(str(error).replace("--on", "--measure", 1)) from None
         return found
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -14,9 +14,13 @@ from rich.console import Console
 from auglabel.errors import UserError
 from auglabel.lab.compare.candidates import Candidate
 from auglabel.lab.recipe.read import read_recipe
+from auglabel.lab.report.comparisons import OVERALL, Comparison, Place
+from auglabel.lab.report.verdict import CLEAN, Verdict
+from auglabel.lab.runs.evaluations import TA, MeasuredRow, T
 from auglabel.lab.sweep.executor import Executor, run_all
 from auglabel.lab.sweep.grid import Shared, require_different
 from auglabel.lab.sweep.job import Job, Results
+from auglabel.lab.sweep.result import AT, KEPT, Result, mean_of
 
 CHOOSING_SEEDS = (100, 101)  # of runs that are never reported
 
@@ -70,6 +74,17 @@ class Contest:
         in_order = [jobs[n] for n in range(len(self.seeds)) for jobs in by_seed if jobs]
         return failed + run_all(in_order, self.results, executor, console)
 
+    def verdict(self) -> Verdict | None:
+        """What the results that are there show; None before there are any."""
+        clean, corrupted = Comparison("", ""), Comparison("", "")
+        for candidate in self.candidates:
+            read = [self.results.read(job) for job in self.jobs(candidate)]
+            for result in (each for each in read if each is not None):
+                for comparison, place, row in _rows(result, clean, corrupted):
+                    comparison.rows.setdefault(place, {}).setdefault(candidate.name, {})[result.seed] = row
+        methods = clean.methods
+        return Verdict(methods, methods[0], [clean, corrupted]) if methods else None
+
     def _trials(self, candidate: Candidate, value: str) -> list[Job]:
         jobs = [self._job(candidate, (value,), seed) for seed in CHOOSING_SEEDS]
         return [replace(job, measured=()) for job in jobs]
@@ -77,16 +92,32 @@ class Contest:
     def _nll(self, candidate: Candidate, value: str) -> float | None:
         """Mean over the choosing seeds; None while one is missing, infinite where it is no number."""
         read = [self.results.read(job) for job in self._trials(candidate, value)]
-        found = [there["validation_augmented"] for there in read if there is not None]
+        found = [there.validation_augmented for there in read if there is not None]
         if len(found) < len(read):
             return None
-        return statistics.fmean(_finite(each and each["nll"]) for each in found)
+        return statistics.fmean(_finite(each["nll"] if each else None) for each in found)
 
     def _job(self, candidate: Candidate, value: Iterable[str], seed: int) -> Job:
         words = [*self.shared.words, *candidate.words, *(f"--{candidate.option}={each}" for each in value)]
         recipe = read_recipe(self.shared.recipe, words).changed("seed", seed)
         name = re.sub(r"[^\w.+-]+", "_", "-".join([candidate.name, *value]))
         return Job(f"{name}-seed{seed}", recipe, self.shared.measured)
+
+
+def _rows(
+    result: Result, clean: Comparison, corrupted: Comparison
+) -> Iterator[tuple[Comparison, Place, MeasuredRow]]:
+    """The row on clean images, and the mean over corruptions if they were measured."""
+    rows = [row for evaluation in result.evaluations for row in evaluation.rows]
+    yield clean, CLEAN, next(row for row in rows if row.on == "clean")
+    if some := [row for row in rows if row.severity is not None]:
+        values, *scaled = ({name: mean_of(some, f"{name}{at}") for name in KEPT} for at in AT)
+        named = dict(zip((T, TA), scaled, strict=True))
+        yield (
+            corrupted,
+            OVERALL,
+            MeasuredRow("corrupted", None, some[0].count, values, named, pairs=len(some)),
+        )
 
 
 def _finite(value: float | None) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -11,16 +10,13 @@ from typing import Any
 from rich.console import Console
 
 from auglabel import __version__
-from auglabel.errors import UserError
 from auglabel.lab.evaluate.conditions import Condition, conditions
-from auglabel.lab.evaluate.corrupted import CorruptedImages, corrupted_images, overlaps
+from auglabel.lab.evaluate.corrupted import CorruptedImages, overlaps
 from auglabel.lab.evaluate.evaluate import Evaluation, evaluate
-from auglabel.lab.evaluate.network import LoadedNetwork, network_of_run, network_of_weights
+from auglabel.lab.evaluate.network import LoadedNetwork
 from auglabel.lab.evaluate.options import Attack, Corruptions, EvalOptions
 from auglabel.lab.evaluate.predict import Fitted, Predictor, fit_temperatures
 from auglabel.lab.evaluate.results import as_csv, as_json, as_tables
-from auglabel.lab.recipe.recipe import Recipe
-from auglabel.lab.runs.run import Run
 from auglabel.util.atomic_write import write_text
 from auglabel.util.checksummed_json import write_checksummed
 
@@ -42,7 +38,7 @@ class EvalRequest:
 
     @cached_property
     def images(self) -> CorruptedImages:
-        return corrupted_images(self.corruptions, self.cache)
+        return CorruptedImages(self.corruptions, self.cache)
 
     @cached_property
     def conditions(self) -> list[Condition]:
@@ -67,21 +63,6 @@ class EvalRequest:
         words += [] if options.images is None else [f"{options.images}images"]
         words += [] if options.temperature == "both" else [f"temperature_{options.temperature}"]
         return "-".join([*words, *(["best"] if options.checkpoint == "best" else [])])
-
-
-def evaluate_run(run: Run, request: EvalRequest, words: Sequence[str]) -> dict[str, Any]:
-    """Measure a run's last or best weights on its test images; results go into the run."""
-    if request.options.weights is not None:
-        raise UserError(f"--weights go with --model, but {run.path} is a run, which has its own.")
-    return measure_network(network_of_run(run, words, request.options.checkpoint), request)
-
-
-def evaluate_network(recipe: Recipe, request: EvalRequest) -> dict[str, Any]:
-    """Measure a network that no run here trained."""
-    if request.options.temperature == "augmented":
-        raise UserError("--temperature augmented goes with a run, which has an augmentation.")
-    assert request.options.weights is not None
-    return measure_network(network_of_weights(recipe, request.options.weights), request)
 
 
 def fit(network: LoadedNetwork, options: EvalOptions) -> Fitted:

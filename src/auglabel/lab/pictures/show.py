@@ -71,8 +71,7 @@ def sheet_of(
 
 def inspect_run(run: Run, out: str | None, console: Console) -> Path:
     """Print how a run's labels moved, and draw it."""
-    if not run.exists():
-        raise FileNotFoundError(f"{run.path} is not a run: it has no recipe.yaml.")
+    run.require()
     if not run.tables_file.exists():
         raise UserError(f"{run.path} has no table yet: its labels do not learn, or no epoch is done.")
     history = run.history()

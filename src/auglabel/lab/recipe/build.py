@@ -49,6 +49,8 @@ def make_model(name: str, data: DataSet, options: dict[str, Any]) -> nn.Module:
     try:
         model = function(**{key: value for key, value in given.items() if key in asked}, **options)
     except (RuntimeError, TypeError, ValueError, KeyError, AttributeError) as error:
+        if ":" not in name and not isinstance(error, UserError):
+            raise  # a defect of ours
         raise UserError(f"{name} could not be built: {str(error).split(chr(10), 1)[0]}") from error
     if not isinstance(model, nn.Module):
         raise UserError(f"{name} must return a torch.nn.Module, got a {type(model).__name__}.")
@@ -64,6 +66,8 @@ def require_predictions(name: str, model: nn.Module, data: DataSet) -> None:
         with eval_mode(model), torch.no_grad():
             logits = model(torch.zeros(1, channels, height, width))
     except (RuntimeError, ValueError, TypeError) as error:
+        if ":" not in name and not isinstance(error, UserError | RuntimeError):
+            raise  # a defect of ours; torch's RuntimeError is that of images too small
         why = str(error).split("\n", 1)[0]
         raise UserError(f"{name} does not take the {size} images of {data.name}: {why}") from error
     if getattr(logits, "shape", None) != (1, len(data.classes)):

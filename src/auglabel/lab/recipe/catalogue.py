@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar
 
 import torch
@@ -20,8 +21,10 @@ from auglabel.augment.augmix import AugMix
 from auglabel.augment.base import Augmentation
 from auglabel.augment.clean import Clean
 from auglabel.augment.mixing import CutMix, Mixup
+from auglabel.augment.occlusion import Erasing, WideCrop
 from auglabel.augment.randaug import RandAug
 from auglabel.autolabel import AutoLabel
+from auglabel.by_class import AutoLabelByClass
 from auglabel.data.cifar import cifar10, cifar100
 from auglabel.data.embedded import embedded
 from auglabel.data.folder import folder, imagenet
@@ -32,8 +35,10 @@ from auglabel.distance import DistanceGrid
 from auglabel.errors import UserError
 from auglabel.lab.recipe.variants import AutoLabelVariant
 from auglabel.labels import CCAT, FixedTable, LabelPolicy, LabelSmoothing, MixupLabels, OneHot
-from auglabel.losses import jensen_shannon, trades
+from auglabel.losses import GAMMA, focal_loss, jensen_shannon, trades, weighted_cross_entropy
 from auglabel.models.by_name import imported
+from auglabel.self_distilled import SelfDistilled
+from auglabel.soft_augmentation import SoftAugmentation
 from auglabel.table_file import load_table
 from auglabel.util.checks import entry, require_instance
 from auglabel.util.inference import model_input
@@ -68,6 +73,8 @@ AUGMENTATIONS: dict[str, Callable[..., Augmentation]] = {
     "adversarial": Adversarial,
     "mixup": Mixup,
     "cutmix": CutMix,
+    "wide_crop": WideCrop,
+    "erasing": Erasing,
 }
 
 
@@ -95,9 +102,12 @@ LABELS: dict[str, Callable[..., LabelPolicy]] = {
     "one_hot": OneHot,
     "label_smoothing": LabelSmoothing,
     "autolabel": autolabel,
+    "autolabel_by_class": AutoLabelByClass,
+    "self_distilled": SelfDistilled,
     "ccat": CCAT,
     "mixup": MixupLabels,
     "table": fixed_table,
+    "soft_augmentation": SoftAugmentation,
     "autolabel_variant": AutoLabelVariant,
 }
 
@@ -124,19 +134,52 @@ def augmix_loss(
     return F.cross_entropy(clean, view.labels) + 12 * jensen_shannon(clean, *views)
 
 
+def cross_entropy(
+    model: nn.Module, images: Tensor, view: View, policy: LabelPolicy, again: Callable[[], View]
+) -> Tensor:
+    """Cross-entropy with the policy's soft targets."""
+    return F.cross_entropy(_logits(model, view, policy), policy(view))
+
+
+def weighted(
+    model: nn.Module, images: Tensor, view: View, policy: LabelPolicy, again: Callable[[], View]
+) -> Tensor:
+    """The same, each image weighted by the confidence of its label."""
+    return weighted_cross_entropy(_logits(model, view, policy), policy(view), policy.confidence(view))
+
+
+def focal(
+    model: nn.Module,
+    images: Tensor,
+    view: View,
+    policy: LabelPolicy,
+    again: Callable[[], View],
+    gamma: float = GAMMA,
+) -> Tensor:
+    """The focal loss with the policy's soft targets."""
+    return focal_loss(_logits(model, view, policy), policy(view), gamma)
+
+
+def _logits(model: nn.Module, view: View, policy: LabelPolicy) -> Tensor:
+    """The model's on the view, which the policy sees too."""
+    logits: Tensor = model(view.images)
+    policy.see(logits.detach(), view.labels)
+    return logits
+
+
 HARD_LABELS = ("trades", "jensen_shannon")  # losses that take the label as it is, whatever the policy
 LOSSES: dict[str, Loss] = {
-    "cross_entropy": lambda model, images, view, policy, again: F.cross_entropy(
-        model(view.images), policy(view)
-    ),
+    "cross_entropy": cross_entropy,
+    "focal": focal,
+    "weighted_cross_entropy": weighted,
     "trades": lambda model, images, view, policy, again: trades(model, images, view),
     "jensen_shannon": augmix_loss,
 }
 
 
-def loss_function(name: str) -> Loss:
-    """The loss of that name, ours or a user's own."""
-    return named("loss", LOSSES, name)
+def loss_function(name: str, gamma: float | None = None) -> Loss:
+    """The loss of that name, ours or a user's own; with a `gamma`, the focal loss."""
+    return named("loss", LOSSES, name) if gamma is None else partial(focal, gamma=gamma)
 
 
 @dataclass(frozen=True)
@@ -150,7 +193,7 @@ class Regime:
     loss: str = "cross_entropy"  # a name out of LOSSES
 
 
-# Hyper-parameters are the paper's for CIFAR-100; recipes change them under `regimes`.
+# Hyper-parameters are the paper's for CIFAR-100, where it has any; recipes change them under `regimes`.
 REGIMES: dict[str, Regime] = {
     "vanilla": Regime("clean", "one_hot"),
     "randaug": Regime("randaug", "one_hot"),
@@ -170,6 +213,12 @@ REGIMES: dict[str, Regime] = {
     "mixup_autolabel": Regime("mixup", "autolabel", {}, {"alpha": 0.008}),
     "cutmix": Regime("cutmix", "mixup"),
     "cutmix_autolabel": Regime("cutmix", "autolabel", {}, {"alpha": 0.008}),
+    "wide_crop": Regime("wide_crop", "one_hot"),
+    "wide_crop_soft": Regime("wide_crop", "soft_augmentation", loss="weighted_cross_entropy"),
+    "wide_crop_autolabel": Regime("wide_crop", "autolabel", {}, {"alpha": 0.01}),
+    "erasing": Regime("erasing", "one_hot"),
+    "erasing_soft": Regime("erasing", "soft_augmentation", loss="weighted_cross_entropy"),
+    "erasing_autolabel": Regime("erasing", "autolabel", {}, {"alpha": 0.01}),
 }
 
 

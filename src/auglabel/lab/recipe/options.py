@@ -122,5 +122,5 @@ def flags(kind: type[Flags], words: Sequence[str]) -> tuple[Flags, list[str]]:
         raise RecipeError(f"--{missing[0]} VALUE is needed.")
     try:
         return kind(**found), rest
-    except (ValueError, TypeError) as error:
+    except UserError as error:
         raise RecipeError(f"--{error}" if str(error).startswith(tuple(options)) else str(error)) from error

@@ -11,6 +11,7 @@ import yaml
 from auglabel.errors import UserError
 from auglabel.lab.recipe.catalogue import loss_function
 from auglabel.lab.recipe.optimizers import Optimizer
+from auglabel.losses import GAMMA
 from auglabel.pooling import require_memory
 from auglabel.util.checks import require_number, require_whole, shown
 
@@ -29,6 +30,8 @@ class Training:
     """images in a step, over all processes"""
     loss: str = "cross_entropy"
     """a name that `auglabel list losses` shows, or module:function"""
+    gamma: float | None = None
+    """how much less a sure prediction counts in the loss focal; 3 if null. No other loss has it"""
     ema: float = 0.0
     """decay of an average of the weights, which is then what is measured and kept; 0: no average"""
 
@@ -39,6 +42,12 @@ class Training:
         require_number("ema", self.ema, 0, 1)
         if self.ema == 1:
             raise UserError("ema must be below 1, which would never leave the first weights.")
+        if self.loss == "focal" and self.gamma is None:
+            object.__setattr__(self, "gamma", GAMMA)
+        if self.gamma is not None:
+            require_number("gamma", self.gamma, 0)
+            if self.loss != "focal":
+                raise UserError(f"gamma is an option of focal, not of {self.loss}: leave it out.")
         loss_function(self.loss)
 
 
@@ -106,8 +115,10 @@ class Recipe:
         return {key: name for key, name in {**named, "loss": self.training.loss}.items() if ":" in name}
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values, as they stand in a recipe file, every default filled in."""
+        """Plain values, as they stand in a recipe file, every default filled in; gamma only if it is used."""
         plain: dict[str, Any] = asdict(self.training)
+        if self.training.gamma is None:
+            del plain["gamma"]
         for field in fields(self):
             part = getattr(self, field.name)
             if isinstance(part, Choice):
@@ -120,7 +131,7 @@ class Recipe:
         return str(yaml.safe_dump(self.as_dict(), sort_keys=False, default_flow_style=None, width=110))
 
     def changed(self, key: str, value: Any) -> Recipe:
-        """With another value of `section.option`, of the right type; its entry's constructor is not asked."""
+        """This recipe with `section.option` set to `value`, which must be valid: nothing checks it here."""
         section, _, option = key.rpartition(".")
         part = getattr(self, section or "training")
         if isinstance(part, Choice):

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from auglabel.corrupt import SEVERITIES, SUITES
-from auglabel.lab.evaluate.metric_list import metric_named
 from auglabel.lab.recipe.recipe import flat
 from auglabel.lab.report.methods import Method, TrainedRun
 from auglabel.lab.runs.evaluations import BinSums, CorruptionFacts, MeasuredRow, MeasuredRun
+from auglabel.lab.runs.metric_list import metric_named
 
 NAMES = ("accuracy", "ece", "debiased_ece", "nll", "brier", "aurc", "ece T", "nll T", "ece TA", "nll TA")
 METRICS = {name: metric_named(name) for name in NAMES}  # that are compared, where they were measured

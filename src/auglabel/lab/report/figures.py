@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from auglabel.lab.paper.charts import load_altair
+from auglabel.lab.pictures.vega import load_altair
 from auglabel.lab.report.comparisons import Comparison
 from auglabel.lab.report.curves import cost, severity, training
 from auglabel.lab.report.figure import ReportFigure

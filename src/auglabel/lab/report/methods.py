@@ -23,12 +23,20 @@ WORDS = {  # of a recipe, as people write them
     "augmix": "AugMix",
     "adversarial": "adversarial",
     "cutmix": "CutMix",
+    "wide_crop": "wide crop",
     "one_hot": "one-hot",
     "label_smoothing": "label smoothing",
     "autolabel": "AutoLabel",
     "autolabel_variant": "AutoLabel variant",
+    "autolabel_by_class": "AutoLabel by class",
+    "self_distilled": "self-distilled AutoLabel",
     "ccat": "CCAT",
+    "soft_augmentation": "Soft Augmentation",
     "table": "a fixed table",
+    "focal": "focal loss",
+    "weighted_cross_entropy": "weighted",
+    "trades": "TRADES",
+    "jensen_shannon": "Jensen-Shannon",
 }
 NAMED = {"name": str}
 RECIPE = {"seed": int, "epochs": int, "loss": str, "data": NAMED, "augment": NAMED, "labels": NAMED}
@@ -84,8 +92,7 @@ class Method:
 def read_run(path: Path, title: str | None = None) -> tuple[TrainedRun, list[str]]:
     """The run in that directory, and notes on what it lacks; `title` names its method."""
     run = Run(path)
-    if not run.exists():
-        raise FileNotFoundError(f"{path} is not a run: it has no recipe.yaml.")
+    run.require()
     _, recipe = read_yaml(run.recipe_file)
     facts, epochs = run.facts(), run.epochs()
     if facts is None or not epochs:
@@ -120,7 +127,7 @@ def methods_of(runs: Iterable[TrainedRun]) -> list[Method]:
 
 
 def _titles(runs: Sequence[TrainedRun]) -> list[str]:
-    """Augmentation and labels, and the options that differ where methods share both."""
+    """Augmentation, labels and loss, and the options that differ where methods share all three."""
     plain = [_title(run) for run in runs]
     titles = []
     for run, title in zip(runs, plain, strict=True):
@@ -138,6 +145,8 @@ def _title(run: TrainedRun) -> str:
         return run.title
     augment, labels = (str(run.recipe[part]["name"]) for part in ("augment", "labels"))
     title = f"{WORDS.get(augment, augment)} + {WORDS.get(labels, labels)}"
+    if (loss := str(run.recipe["loss"])) != "cross_entropy":
+        title += f", {WORDS.get(loss, loss)}"
     return title if run.finished else f"{title}, epoch {len(run.epochs)} of {run.recipe['epochs']}"
 
 

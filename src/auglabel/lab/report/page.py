@@ -14,8 +14,8 @@ from typing import Any
 import yaml
 
 from auglabel import __version__
-from auglabel.lab.paper.charts import load_altair
 from auglabel.lab.paper.page import Block
+from auglabel.lab.pictures.vega import load_altair
 from auglabel.lab.report.comparisons import METRICS, Comparison, Place, comparisons_of
 from auglabel.lab.report.figure import ReportFigure
 from auglabel.lab.report.figures import figures_of
@@ -64,7 +64,7 @@ class Section:
     @cached_property
     def verdict(self) -> Verdict:
         """What the methods show, in words and a small table."""
-        return Verdict(self.methods, self.comparisons)
+        return Verdict.of(self.methods, self.comparisons)
 
     @property
     def table(self) -> Block:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from auglabel.lab.paper.charts import COLOURS
+from auglabel.lab.pictures.vega import COLOURS
 from auglabel.lab.report.comparisons import Comparison, Place
 from auglabel.lab.report.figure import (
     PANEL,
     Control,
     ReportFigure,
     as_vega,
-    control_of,
+    images_control,
     new_chart,
     only,
     titles_in,
@@ -36,7 +36,7 @@ def reliability(
     if not records:
         return None
     columns = ["images", "labels", "low", "high", "count", "share", "confidence", "accuracy"]
-    shown = control_of("images", "Images", [str(record[0]) for record in records])
+    shown = images_control(records)
     most = max(float(str(record[5])) for record in records)
     panels = [(title, _panel(alt, title, shown, most)) for title in titles_in(methods, records, 1)]
     note = (

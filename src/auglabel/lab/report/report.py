@@ -10,8 +10,8 @@ from PIL import Image
 from rich.console import Console
 
 from auglabel.errors import UserError
-from auglabel.lab.paper.charts import load_altair
 from auglabel.lab.pictures.show import sheet_of
+from auglabel.lab.pictures.vega import load_altair
 from auglabel.lab.recipe.build import data_for
 from auglabel.lab.recipe.options import pairs
 from auglabel.lab.recipe.read import NAMED, read_recipe

@@ -7,15 +7,16 @@ out 0, each metric by itself; anything else is called equal. With one seed nothi
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 
-from auglabel.lab.evaluate.metric_list import METRICS, Metric, metric_named
+from typing_extensions import Self
+
 from auglabel.lab.paper.verdicts import Part
-from auglabel.lab.report.comparisons import OVERALL, Comparison, Place, comparisons_of
-from auglabel.lab.report.methods import Method, by_data, methods_of, read_run
+from auglabel.lab.report.comparisons import OVERALL, Comparison, Place
+from auglabel.lab.report.methods import Method
+from auglabel.lab.runs.metric_list import METRICS, Metric, metric_named
 
 CLEAN: Place = ("clean", None)
 JUDGED = ("accuracy", "ece", "nll")  # what sentences are about
@@ -83,10 +84,17 @@ class Cell:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The methods of one data set, and what was measured of them."""
+    """Methods by their titles, the plain one that others are compared with, and what was measured."""
 
-    methods: Sequence[Method]
+    methods: Sequence[str]
+    plain_title: str
     comparisons: Sequence[Comparison]
+
+    @classmethod
+    def of(cls, methods: Sequence[Method], comparisons: Sequence[Comparison]) -> Self:
+        """Of the runs of a report; plain are one-hot labels, or else the first method."""
+        one_hot = [m.title for m in methods if m.first.recipe["labels"]["name"] == "one_hot"]
+        return cls([m.title for m in methods], (one_hot or [methods[0].title])[0], comparisons)
 
     @cached_property
     def columns(self) -> list[Column]:
@@ -101,7 +109,7 @@ class Verdict:
 
     @property
     def _every_line(self) -> list[Line]:
-        return [Line(method.title, at) for method in self.methods for at in ("", "T", "TA")]
+        return [Line(method, at) for method in self.methods for at in ("", "T", "TA")]
 
     @cached_property
     def lines(self) -> list[Line]:
@@ -110,15 +118,15 @@ class Verdict:
         wanted = [line for line in self._every_line if line.at != "TA" or line.method == plain.method]
         return [line for line in wanted if any(c.by_seed(line) for c in self.columns if c.metric == "nll")]
 
-    @cached_property
+    @property
     def plain(self) -> Line:
-        """What the others are compared with: one-hot labels, or else the first method."""
-        titles = [m.title for m in self.methods if m.first.recipe["labels"]["name"] == "one_hot"]
-        return Line(titles[0] if titles else self.methods[0].title)
+        return Line(self.plain_title)
 
     @property
     def seeds(self) -> int:
-        return min(len(method.runs) for method in self.methods)
+        """That all methods share."""
+        each = [set(self.columns[0].by_seed(Line(method))) for method in self.methods]
+        return len(set.intersection(*each))
 
     @cached_property
     def rows(self) -> list[tuple[str, list[Cell]]]:
@@ -136,7 +144,7 @@ class Verdict:
             return []
         if self.seeds < 2:
             return ["With one seed nothing can be told apart: train at least three of each method."]
-        others = [Line(method.title) for method in self.methods if method.title != self.plain.method]
+        others = [Line(method) for method in self.methods if method != self.plain_title]
         return [*(self._sentence(line) for line in others), self._advice()]
 
     def _sentence(self, line: Line) -> str:
@@ -221,10 +229,3 @@ def _cell(column: Column, line: Line, best: Line | None) -> Cell:
     if statistics.fmean(values.values()) == statistics.fmean(column.by_seed(best).values()):
         return Cell(text, "best")
     return Cell(text, "" if column.better(line, best) < 0 or len(values) < 2 else "equal")
-
-
-def verdicts_of(titles: Mapping[str, str]) -> list[Verdict]:
-    """One for each data set of these runs, given by their paths with the names of their methods."""
-    runs = [read_run(Path(path), title)[0] for path, title in titles.items()]
-    every = [methods_of(group) for group in by_data(runs)]
-    return [Verdict(methods, comparisons_of(methods)) for methods in every]

@@ -11,8 +11,8 @@ import yaml
 from torch import Tensor
 
 from auglabel.augment.base import Augmentation
-from auglabel.lab.evaluate.metric_list import METRICS
 from auglabel.lab.runs.evaluations import MeasuredRun, evaluations_of
+from auglabel.lab.runs.metric_list import METRICS
 from auglabel.lab.runs.run import Run
 from auglabel.lab.share.inputs import Input
 from auglabel.models.by_name import MODELS

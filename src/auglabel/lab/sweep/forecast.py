@@ -30,9 +30,9 @@ def core_hours(
     told: Callable[[str], None] = lambda line: None,
     tried: dict[str, float] | None = None,
 ) -> list[float]:
-    """Of each job: what its result says, or else a short trial, one for all that cost the same.
+    """Core-hours of each job: those its result recorded, or else an estimate from a few timed steps.
 
-    `tried` keeps the seconds of what was tried, for another call.
+    Jobs that cost the same are timed once; `tried` keeps the estimates in seconds for later calls.
     """
     tried = {} if tried is None else tried
     hours = []
@@ -41,7 +41,7 @@ def core_hours(
         if there is None and kind not in tried:
             told(job.name)
             tried[kind] = forecast(job)
-        hours.append((tried[kind] if there is None else sum(there["seconds"].values())) / 3600)
+        hours.append((tried[kind] if there is None else sum(there.seconds.values())) / 3600)
     return hours
 
 

@@ -18,6 +18,7 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from auglabel.augment.clean import Clean, crop_and_flip
 from auglabel.augment_and_label import AugmentAndLabel
+from auglabel.by_class import AutoLabelByClass
 from auglabel.data.source import DataSet
 from auglabel.data.split import Parts
 from auglabel.errors import UserError
@@ -31,6 +32,7 @@ from auglabel.lab.train import feed
 from auglabel.lab.train.accelerator import accelerator_for
 from auglabel.labels import TablePolicy
 from auglabel.measure import measure
+from auglabel.self_distilled import with_prediction
 from auglabel.view import View
 
 LOOK = 10  # steps between looks at the losses: each look makes an accelerator wait
@@ -56,7 +58,7 @@ class Trainer:
         self.device = self.accelerator.device
         self.state = TrainingState()
         self.prepare = Clean(**recipe.prepare)
-        self.loss = loss_function(recipe.training.loss)
+        self.loss = loss_function(recipe.training.loss, recipe.training.gamma)
         self.learned = learned_for(recipe, len(data.classes)).to(self.device)
         if self.learned.policy.adaptive and len(parts.validation) == 0:
             raise UserError(
@@ -65,6 +67,8 @@ class Trainer:
         self.plain = model_for(recipe, data).to(self.device)
         self.optimizer = optimizer_for(recipe, self.plain)  # not wrapped: accelerate's wrapper costs 2 %
         self.average = averaged(self.plain, recipe.training.ema)
+        if self.learned.policy.needs_prediction and self.average is None:
+            raise UserError(f"{recipe.labels.name} takes targets from averaged weights: add --ema 0.99.")
         if recipe.engine.compile:
             self.plain.compile()
         with warnings.catch_warnings():  # older torch lacks the new name of what `accelerator_for` asks for
@@ -118,6 +122,8 @@ class Trainer:
             return self.learned.augment(images, labels, self.plain, dtype=torch.float32, generator=generator)
 
         view = augmented()
+        if self.learned.policy.needs_prediction:
+            view = with_prediction(view, images, self.measured)
         for group in self.optimizer.param_groups:
             group["lr"] = self._rate(self.step)
         with self.accelerator.autocast():
@@ -237,14 +243,17 @@ class Trainer:
         return list(self.accelerator.reduce(total, "sum").tolist())
 
     def statistics(self) -> dict[str, Tensor]:
-        """Running statistics, also of the averaged network, which differ between ranks during an epoch."""
+        """Running statistics of networks and labels, which differ between ranks during an epoch."""
         modules = {"model": self.plain} | ({} if self.average is None else {"average": self.average})
-        return {
+        found = {
             f"{part}.{name}": buffer
             for part, module in modules.items()
             for name, buffer in module.named_buffers()
             if buffer.is_floating_point()
         }
+        if isinstance(policy := self.learned.policy, AutoLabelByClass):
+            found |= {"policy.sums": policy.sums, "policy.count": policy.count}
+        return found
 
     def _agree(self) -> None:
         """Average the running statistics over ranks, so that all measure the same network."""

@@ -13,6 +13,6 @@ from auglabel.util.resources import resource_folder
 @functools.cache
 def published() -> dict[str, Any]:
     """By the paper's numbering: table1 to table6, figure1 to figure7."""
-    text = (resource_folder("lab/paper") / "published.yaml").read_text(encoding="utf-8")
+    text = (resource_folder("lab/study") / "published.yaml").read_text(encoding="utf-8")
     found: dict[str, Any] = yaml.safe_load(text)
     return found

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import yaml
+from rich import box
+from rich.console import Console
+from rich.table import Table
 
-from auglabel.lab.paper.row import FIRST_SEED, Row
-from auglabel.lab.paper.study import Study
-from auglabel.lab.paper.verdicts import LEVEL, claims
-from auglabel.lab.recipe import row_recipes
+from auglabel.lab.recipe.row_recipes import gpu_hours
+from auglabel.lab.study.claims import LEVEL, claims
+from auglabel.lab.study.row import FIRST_SEED, StudyRow
+from auglabel.lab.study.study import Study
+from auglabel.lab.sweep.executor import Executor
 from auglabel.lab.sweep.forecast import core_hours
 from auglabel.lab.sweep.measurement import digest_words
 from auglabel.util.atomic_write import write_text
@@ -25,6 +27,7 @@ RULES = {
     "verdict": f"paired two-sided t interval over seeds; Holm over the claims of one table or figure at "
     f"{LEVEL}; a claim holds if all its parts do and is reversed if one is",
 }
+PLANS = {"cpu": "plan.yaml", "fast": "plan-fast.yaml"}  # of what is run here, written before
 Cost = tuple[int, int, float]  # runs, those of them that are there, core-hours of all
 
 
@@ -40,7 +43,53 @@ def rules_of(study: Study) -> dict[str, str]:
     }
 
 
-def costs_of(study: Study, rows: Sequence[Row], told: Callable[[str], None]) -> dict[str, Cost]:
+def make_plan(
+    study: Study, names: Sequence[str], out: Path | None, executor: Executor, console: Console
+) -> None:
+    """Print what would be run and what it would cost; write it into the folder `out`, if one is given.
+
+    A plan that is there stays: it is worth something only if it does not change when results are known.
+    """
+    rows = study.rows(names)
+    costs = _show_costs(study, rows, executor, console) if rows else {}
+    if not rows:
+        console.print("No run is needed.")
+    if out is None or study.scale not in PLANS:
+        return
+    path = out / PLANS[study.scale]
+    if path.exists():
+        console.print(f"{path} was written before, and stays.", markup=False, soft_wrap=True)
+        return
+    out.mkdir(parents=True, exist_ok=True)
+    write_plan(path, study, rows, costs)
+    console.print(f"wrote {path}", markup=False, soft_wrap=True)
+
+
+def _show_costs(
+    study: Study, rows: Sequence[StudyRow], executor: Executor, console: Console
+) -> dict[str, Cost]:
+    """Print what each row takes, and all together."""
+    with console.status("trying each row for a moment") as status:
+        costs = costs_of(study, rows, lambda job: status.update(f"trying {job}"))
+    cost = unit(study).replace("_", "-")
+    table = Table(box=box.SIMPLE_HEAD, padding=0)
+    table.add_column("row", overflow="fold")
+    for title in ("runs", "there", cost):
+        table.add_column(f" {title}", justify="right")
+    for row in rows:
+        runs, there, hours = costs[row.name]
+        table.add_row(row.name, str(runs), str(there), f"{hours:.2f}")
+    console.print(table)
+    runs, there, hours = (sum(column) for column in zip(*costs.values(), strict=True))
+    left = sum(hours * (1 - there / runs) for runs, there, hours in costs.values() if runs)
+    words = f"{runs} runs, {there} of them there; {hours:.1f} {cost}, about {left:.1f} of them left"
+    if study.scale in PLANS and executor.capacity is not None:
+        words += f": {left / executor.capacity:.1f} hours with {executor.capacity} workers"
+    console.print(f"{words}.", markup=False, soft_wrap=True)
+    return costs
+
+
+def costs_of(study: Study, rows: Sequence[StudyRow], told: Callable[[str], None]) -> dict[str, Cost]:
     """What each row takes, the runs that choose its option among them, each run once."""
     found, met = {}, set()
     tried: dict[str, float] = {}
@@ -50,7 +99,7 @@ def costs_of(study: Study, rows: Sequence[Row], told: Callable[[str], None]) -> 
         met |= {job.stem for job in jobs}
         there = sum(study.results.read(job) is not None for job in jobs)
         if study.scale == "paper":
-            each = [gpu_hours(row)] * len(jobs)
+            each = [gpu_hours(row.recipe) * (row.images or 1)] * len(jobs)  # or for that share of the images
         else:
             each = core_hours(jobs, study.results, told, tried)
         found[row.name] = len(jobs), there, sum(each)
@@ -62,7 +111,7 @@ def unit(study: Study) -> str:
     return "gpu_hours" if study.scale == "paper" else "core_hours"
 
 
-def write_plan(path: Path, study: Study, rows: Sequence[Row], costs: dict[str, Cost]) -> None:
+def write_plan(path: Path, study: Study, rows: Sequence[StudyRow], costs: dict[str, Cost]) -> None:
     """All of it as YAML, the claims in full."""
     about = {
         "scale": study.scale,
@@ -76,7 +125,7 @@ def write_plan(path: Path, study: Study, rows: Sequence[Row], costs: dict[str, C
     write_text(path, text)
 
 
-def _about(study: Study, row: Row, cost: Cost) -> dict[str, Any]:
+def _about(study: Study, row: StudyRow, cost: Cost) -> dict[str, object]:
     choice = {"chosen": row.tuned, "from": list(row.values)} if row.values else {}
     choice |= {"chosen": row.tuned, "as_in": row.like} if row.like else {}
     return {
@@ -88,9 +137,3 @@ def _about(study: Study, row: Row, cost: Cost) -> dict[str, Any]:
         "measured": digest_words(row.measured),
         unit(study): round(cost[2], 2),
     }
-
-
-def gpu_hours(row: Row) -> float:
-    """What the table of recipes estimates for one run, or for its share of the training images."""
-    share = re.search(r"--split\.train=(0\.\d+)", " ".join(row.words))
-    return row_recipes.gpu_hours(row.recipe) * (float(share[1]) if share else 1)

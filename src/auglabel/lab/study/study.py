@@ -8,33 +8,27 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from auglabel.errors import UserError
-from auglabel.lab.paper.row import FIRST_SEED, Row, Scale
-from auglabel.lab.paper.rows import row_named, rows_of
-from auglabel.lab.paper.rows_fast import STAGES
 from auglabel.lab.recipe.build import data_for
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.recipe.recipe import Recipe
+from auglabel.lab.study.row import FIRST_SEED, NAMES, Scale, StudyRow
+from auglabel.lab.study.rows import rows_by_name, rows_of
+from auglabel.lab.study.rows_fast import STAGES
 from auglabel.lab.sweep.job import Job, Results
+from auglabel.lab.sweep.result import Result
 from auglabel.pooling import RULE
 
-NAMES = (
-    *(f"table{number}" for number in range(1, 7)),
-    *(f"figure{number}" for number in range(1, 8)),
-    "ablations",
-)
 WHERE = {
-    "cifar10": "the official files or folders of images; auglabel train cifar10 --data.root DIR "
-    "--data.download true fetches them",
-    "cifar100": "the official files or folders of images; auglabel train cifar100 --data.root DIR "
-    "--data.download true fetches them",
-    "imagenet": "the folder that holds train/ and val/, which its owners hand out",
-}
-
-
+    data: f"the official files or folders of images; auglabel train {data} --data.root DIR "
+    "--data.download true fetches them"
+    for data in ("cifar10", "cifar100")
+} | {"imagenet": "the folder that holds train/ and val/, which its owners hand out"}
 MOST_SEEDS = 20  # of a row
+
+
+Found = Mapping[str, Mapping[int, Result]]  # results by the row's name and seed
 
 
 @dataclass(frozen=True)
@@ -42,12 +36,14 @@ class Choosing:
     """How rho and alpha are chosen at a scale."""
 
     seeds: tuple[int, ...]  # of the runs that choose; none of them is ever reported
-    on: str  # the part of a result whose NLL decides
-    words: str
+    augmented: bool  # whether the NLL of augmented validation images decides, or that of clean ones
+
+    @property
+    def words(self) -> str:
+        return f"{'augmented' if self.augmented else 'clean'} validation images"
 
 
-CHOOSING = Choosing((100,), "validation", "clean validation images")
-CHOOSING_FAST = Choosing((100, 101), "validation_augmented", "augmented validation images")
+CHOOSING, CHOOSING_FAST = Choosing((100,), augmented=False), Choosing((100, 101), augmented=True)
 
 
 @dataclass(frozen=True)
@@ -59,9 +55,7 @@ class Study:
     roots: Mapping[str, str] = field(default_factory=dict)
     seeds: int | None = None  # instead of each row's own number
     failed: frozenset[str] = frozenset()  # stems of jobs that ended without a result
-    words: tuple[
-        str, ...
-    ] = ()  # options of the recipe that every run is given, such as --engine.precision=bf16
+    words: tuple[str, ...] = ()  # options that every run is given, such as --engine.precision=bf16
 
     @property
     def choosing(self) -> Choosing:
@@ -71,7 +65,7 @@ class Study:
         """Every table and figure that this scale has."""
         return [name for name in NAMES if name in ("table1", "figure4") or rows_of(name, self.scale)]
 
-    def stages(self, names: Sequence[str]) -> list[list[Row]]:
+    def stages(self, names: Sequence[str]) -> list[list[StudyRow]]:
         """The rows of these tables and figures in the order in which they are run, each row once."""
         groups = STAGES if self.scale == "fast" else (tuple(names),)
         met: set[str] = set()
@@ -82,12 +76,12 @@ class Study:
             found.append(rows)
         return [rows for rows in found if rows]
 
-    def rows(self, names: Iterable[str]) -> list[Row]:
+    def rows(self, names: Iterable[str]) -> list[StudyRow]:
         """Every row that these tables and figures rest on, once."""
         found = {row.name: row for name in names for row in rows_of(name, self.scale)}
         return list(found.values())
 
-    def require_data(self, rows: Sequence[Row]) -> None:
+    def require_data(self, rows: Sequence[StudyRow]) -> None:
         """The folders of all data sets that these rows train on."""
         for name, data in ((row.name, row.data) for row in rows):
             if data in WHERE and data not in self.roots:
@@ -103,22 +97,22 @@ class Study:
             if there is None or data in told:
                 continue
             told[data] = data_for(job.recipe)[0].checksum
-            if there["data"]["checksum"] != told[data]:
+            if there.data.checksum != told[data]:
                 raise UserError(
                     f"{self.results.file(job)} was made with other images: their checksum was "
-                    f"{there['data']['checksum'][:12]}..., but that of {data} is now {told[data][:12]}.... "
+                    f"{there.data.checksum[:12]}..., but that of {data} is now {told[data][:12]}.... "
                     "Give the folder of those, or another --out."
                 )
 
-    def of_an_older_rule(self, row: Row) -> bool:
+    def of_an_older_rule(self, row: StudyRow) -> bool:
         """Whether its results, or those of its choice, were made by another form of the pooled rule."""
         chosen = [job for jobs in self.tuning(row).values() for job in jobs]
         made = [self.results.read(job) for job in (*chosen, *self.jobs(row)) if _pooled(job.recipe)]
-        return any(there["versions"].get("pooled_rule", "1") != RULE for there in made if there is not None)
+        return any(there.versions.get("pooled_rule", "1") != RULE for there in made if there is not None)
 
-    def tuning(self, row: Row) -> dict[float, list[Job]]:
+    def tuning(self, row: StudyRow) -> dict[float, list[Job]]:
         """Jobs for every value to choose from, on seeds that are never reported, without a test image."""
-        row = row_named(row.like, self.scale) if row.like else row
+        row = rows_by_name(self.scale)[row.like] if row.like else row
         return {
             value: [
                 Job(
@@ -130,7 +124,7 @@ class Study:
             for value in row.values
         }
 
-    def tried(self, row: Row, metric: str = "nll") -> dict[float, float]:
+    def tried(self, row: StudyRow, metric: str = "nll") -> dict[float, float]:
         """The mean over seeds of each value whose runs have all ended; infinite where one failed."""
         found = {}
         for value, jobs in self.tuning(row).items():
@@ -138,39 +132,51 @@ class Study:
             if all(
                 there is not None or job.stem in self.failed for there, job in zip(read, jobs, strict=True)
             ):
-                found[value] = statistics.fmean(_value(there, self.choosing.on, metric) for there in read)
+                found[value] = statistics.fmean(self._seen(there, metric) for there in read)
         return found
 
-    def chosen(self, row: Row) -> float | None:
+    def _seen(self, result: Result | None, metric: str) -> float:
+        """Of the validation images that decide, after the last epoch; infinite for a run without result."""
+        seen = result and (result.validation_augmented if self.choosing.augmented else result.validation)
+        value = seen.get(metric) if seen else None
+        return math.inf if value is None or math.isnan(value) else value
+
+    def chosen(self, row: StudyRow) -> float | None:
         """The value of lowest validation NLL; None while not all are tried, or with nothing to choose."""
         found = self.tried(row)
         if len(found) < len(self.tuning(row)) or not any(map(math.isfinite, found.values())):
             return None
         return min(found, key=lambda value: found[value])
 
-    def jobs(self, row: Row) -> list[Job]:
+    def jobs(self, row: StudyRow) -> list[Job]:
         """One per seed, once rho or alpha is chosen; none before."""
         if not self.tuning(row):
             return self._with(row, None)
         return [] if (value := self.chosen(row)) is None else self._with(row, value)
 
-    def planned(self, row: Row) -> list[Job]:
+    def planned(self, row: StudyRow) -> list[Job]:
         """One per seed, before anything is chosen with the first of its values: what they will cost."""
         return self.jobs(row) or self._with(row, next(iter(self.tuning(row))))
 
-    def found(self, row: Row) -> dict[int, dict[str, Any]]:
-        """Every result of the row by seed, however many were asked for: none is left out."""
+    def found(self, rows: Iterable[StudyRow]) -> Found:
+        """Every result of these rows, however many seeds were asked for: none is left out."""
         many = replace(self, seeds=MOST_SEEDS)
-        read = {job.recipe.training.seed: self.results.read(job) for job in many.jobs(row)}
-        return {seed: result for seed, result in read.items() if result is not None}
+        read = {
+            row.name: {job.recipe.training.seed: self.results.read(job) for job in many.jobs(row)}
+            for row in rows
+        }
+        return {
+            name: {seed: each for seed, each in some.items() if each is not None}
+            for name, some in read.items()
+        }
 
-    def _with(self, row: Row, value: float | None) -> list[Job]:
+    def _with(self, row: StudyRow, value: float | None) -> list[Job]:
         words = [] if value is None else [f"--labels.{row.tuned}={value:g}"]
         seeds = range(FIRST_SEED, FIRST_SEED + (self.seeds or row.seeds))
         recipes = {seed: self._recipe(row, words, seed) for seed in seeds}
         return [Job(f"{row.name}-{seed}", recipes[seed], row.measured, row.views) for seed in seeds]
 
-    def _recipe(self, row: Row, words: Sequence[str], seed: int) -> Recipe:
+    def _recipe(self, row: StudyRow, words: Sequence[str], seed: int) -> Recipe:
         root = [f"--data.root={self.roots.get(row.data, '.')}"] if row.data in WHERE else []
         recipe = _read(row.recipe, (*row.words, *words, *self.words, *root))
         return replace(recipe, training=replace(recipe.training, seed=seed))
@@ -182,17 +188,11 @@ def _read(name: str, words: tuple[str, ...]) -> Recipe:
     return read_recipe(name, words)
 
 
-def _value(result: dict[str, Any] | None, on: str, metric: str) -> float:
-    """On validation images, clean or augmented, after the last epoch; infinite for a run without one."""
-    value = None if result is None or result[on] is None else result[on][metric]
-    return math.inf if value is None or math.isnan(value) else float(value)
-
-
 def _pooled(recipe: Recipe) -> bool:
     return recipe.labels.name.startswith("autolabel") and recipe.calibrate.rule == "pooled"
 
 
-def in_order(jobs: Sequence[tuple[Row, Job]]) -> list[Job]:
+def in_order(jobs: Sequence[tuple[StudyRow, Job]]) -> list[Job]:
     """What the paper has before what it has not, and seed by seed: a stop leaves whole seeds behind."""
     ordered = sorted(jobs, key=lambda pair: (pair[0].extra, pair[1].recipe.training.seed))
     return list({job.stem: job for _, job in ordered}.values())

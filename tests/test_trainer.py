@@ -1,5 +1,7 @@
 """The training loop: against a plain one, against itself interrupted, against its own promises."""
 
+import copy
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -138,12 +140,11 @@ REGIMES = {
     "dropout": ["--model=tests.networks:with_dropout", "--regime=mixup", "--calibrate.visits=2"],
     "attacked": ["--regime=at_autolabel", "--augment.steps=2", "--calibrate.visits=1", "--split.train=80"],
     "consistent": ["--regime=augmix_js"],
-    "adamw": [
-        "--regime=randaug_autolabel",
-        "--alpha=0.3",
-        "--optimizer=adamw",
-        "--engine.channels_last=true",
-    ],
+    "adamw": ["--regime=randaug_autolabel", "--alpha=0.3", "--optimizer=adamw"],
+    "focal": ["--regime=wide_crop_autolabel", "--alpha=0.3", "--loss=focal", "--gamma=2"],
+    "weighted": ["--regime=erasing_soft"],
+    "by class": ["--regime=randaug", "--labels=autolabel_by_class", "--alpha=0.3"],
+    "self-distilled": ["--regime=randaug", "--labels=self_distilled", "--alpha=0.3", "--ema=0.8"],
     "trades": ["--regime=trades", "--augment.steps=2", "--calibrate.visits=1", "--split.train=80"],
 }
 
@@ -217,6 +218,28 @@ def test_averaged_weights_are_what_is_calibrated_measured_and_kept():
     record = trainer.measure_validation()
     trainer.average = None
     assert trainer.measure_validation() != record
+
+
+def test_self_distilled_labels_are_those_of_the_averaged_network():
+    """A step by hand: the averaged network's prediction on the image before it is moved."""
+    words = ["--regime=randaug", "--labels=self_distilled", "--alpha=0.3", "--ema=0.5"]
+    trainer = trainer_for(*words)
+    list(trainer.epoch(lambda step: step >= 2))
+    kept, real = [], trainer.loss
+    teacher = copy.deepcopy(trainer.measured).eval()
+
+    def loss(model, images, view, policy, again):
+        kept.append((images, view))
+        return real(model, images, view, policy, again)
+
+    trainer.loss = loss
+    list(trainer.epoch(lambda step: step >= 3))
+    ((images, view),) = kept
+    with torch.no_grad():
+        expected = teacher(images.float() / 255).softmax(dim=1)
+    torch.testing.assert_close(view.prediction, expected)
+    with pytest.raises(ValueError, match=r"self_distilled takes targets from averaged weights: add --ema"):
+        trainer_for(*words[:-1])
 
 
 def test_weight_decay_may_spare_normalisation_layers_but_not_biases():

@@ -5,10 +5,21 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 SCALES = {"": 1.0, "%": 100.0, "x 1000": 1000.0}
 DIGITS = {"": 3, "%": 1, "x 1000": 0}  # after the point
+
+
+class OverSeeds(NamedTuple):
+    """Mean and standard deviation over seeds; one run has no spread."""
+
+    mean: float
+    spread: float | None
+
+
+def over_seeds(values: Sequence[float]) -> OverSeeds:
+    return OverSeeds(statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None)
 
 
 @dataclass(frozen=True)
@@ -28,10 +39,10 @@ class Metric:
         """A value in the metric's unit, with `fewer` digits after the point than usual."""
         return f"{SCALES[self.unit] * value:.{max(0, DIGITS[self.unit] - fewer)}f}"
 
-    def mean_and_spread(self, values: Sequence[float]) -> str:
+    def mean_and_spread(self, values: Sequence[float], between: str = " ± ", fewer: int = 0) -> str:
         """Mean ± standard deviation over seeds; the mean alone where there is one seed."""
-        mean = self.shown(statistics.fmean(values))
-        return mean if len(values) == 1 else f"{mean} ± {self.shown(statistics.stdev(values))}"
+        both = (self.shown(each, fewer) for each in over_seeds(values) if each is not None)
+        return between.join(both)
 
 
 METRICS = {
@@ -60,8 +71,9 @@ OVER_CORRUPTIONS = {  # the mean over all pairs of corruption and severity, as t
 
 
 def metric_named(name: str) -> Metric:
-    """A metric by its name: ece, cece over corruptions, and "ece T" at a fitted temperature."""
+    """A metric by its name: ece, cece over corruptions, ece@3 at a severity, "ece T" at a temperature."""
     plain, _, temperature = name.partition(" ")
+    plain = plain.partition("@")[0]
     if plain in OVER_CORRUPTIONS:
         metric = replace(METRICS[plain[1:]], title=OVER_CORRUPTIONS[plain])
     else:
