@@ -147,7 +147,8 @@ def test_one_hot_labels_have_no_table():
     ("arguments", "options", "sentence"),
     [
         (("augmix", 10, 0.1), {}, "AugmentAndLabel takes an Augmentation, such as AugMix"),
-        ((AugMix(), 10), {}, "AugmentAndLabel takes num_classes and alpha, or a policy"),
+        ((AugMix(),), {}, "AugmentAndLabel takes num_classes, or a policy"),
+        ((AugMix(),), {"policy": OneHot(10), "epochs": 5}, "got both"),
         ((AugMix(), 10), {"policy": OneHot(10)}, "got both"),
         ((AugMix(),), {"policy": "one_hot"}, "policy must be a LabelPolicy"),
         ((RandAug(),), {"policy": FixedTable(10, [1.0])}, "a table of 1 buckets, but RandAug has 82"),

@@ -214,7 +214,7 @@ def test_the_section_may_be_left_out_where_only_one_has_the_option():
         ("epochs: x\n", r"line 1: epochs must be a whole number, got x"),
         ("\n\nbatch_size: 0\n", r"line 3: batch_size must be at least 1, got 0"),
         ("augment: {name: randaug, m_max: 11}\n", r"line 1: m_max must be in 1..10, got 11"),
-        ("labels: autolabel\n", r"line 1: labels needs alpha"),
+        ("labels: label_smoothing\n", r"line 1: labels needs rho"),
         ("labels: {name: label_smoothing, rho: 2}\n", r"line 1: rho must be in \[0, 1\], got 2"),
         ("optimizer: {decay: some}\n", r"line 1: optimizer.decay must be one of 'everything', 'not_norms'"),
         ("augment: randaugg\n", r'line 1: there is no augmentation "randaugg".*Did you mean "randaug"'),
@@ -372,7 +372,7 @@ def test_a_file_that_is_not_there_or_not_text_is_one_sentence(tmp_path):
 def test_differences_name_the_option_and_both_values_but_not_where_data_lie():
     first = read_recipe("cpu-cifar10", ["--data.root=a"])
     other = read_recipe("cpu-cifar10", ["--data.root=b", "--alpha=0.2", "--seed=4"])
-    assert first.differences(other) == ["labels.alpha: 0.2, not 0.02", "seed: 4, not 0"]
+    assert first.differences(other) == ["labels.alpha: 0.2, not auto", "seed: 4, not 0"]
 
 
 def test_help_lists_the_options_of_the_entries_chosen():

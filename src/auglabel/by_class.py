@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
@@ -32,8 +34,14 @@ class AutoLabelByClass(AutoLabel):
     sums: Tensor  # (K, K) float32: of this epoch's right predictions, by true class
     count: Tensor  # () float32: images seen in this epoch
 
-    def __init__(self, num_classes: int, num_buckets: int, alpha: float) -> None:
-        super().__init__(num_classes, num_buckets, alpha)
+    def __init__(
+        self,
+        num_classes: int,
+        num_buckets: int,
+        alpha: float | Literal["auto"] = "auto",
+        epochs: int | None = None,
+    ) -> None:
+        super().__init__(num_classes, num_buckets, alpha, epochs)
         self.register_buffer("shares", (1 - torch.eye(num_classes)) / (num_classes - 1))
         self.register_buffer("sums", torch.zeros(num_classes, num_classes))
         self.register_buffer("count", torch.zeros(()))

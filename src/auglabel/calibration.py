@@ -40,6 +40,9 @@ class BucketCalibration(Protocol):
     sums: Tensor  # (at least 3, buckets, ...) float64: count, confidence and correct, then others
 
     @property
+    def count(self) -> Tensor: ...
+
+    @property
     def accuracy(self) -> Tensor: ...
 
     @property
@@ -121,6 +124,13 @@ class Calibration:
     def __radd__(self, other: object) -> Calibration:
         """Lets `sum` add up a list of them: 0 + first."""
         return copy.deepcopy(self) if other == 0 else NotImplemented
+
+    def parted(self, groups: int) -> tuple[Calibration, Calibration]:
+        """The first so many groups, and the rest."""
+        parts = copy.copy(self), copy.copy(self)
+        for part, sums in zip(parts, (self.sums[:, :groups], self.sums[:, groups:]), strict=True):
+            part.sums = sums.clone()
+        return parts
 
     def summed_over_ranks(self) -> Calibration:
         """A copy that holds the sum over all processes; of one process, its own."""
@@ -204,6 +214,15 @@ def require_seen(what: str, seen: object, buckets: int) -> None:
         )
     if not bool(seen.sums[[COUNT, CONFIDENCE, CORRECT]].isfinite().all()):
         raise UserError(f"{what} takes finite sums, but the Calibration holds nan or infinity.")
+
+
+def require_clean(what: str, clean: object) -> Calibration:
+    """Check that `clean` is a Calibration of one group: the images as they are."""
+    if not isinstance(clean, Calibration) or clean.groups != 1:
+        got = f"{clean.groups} groups" if isinstance(clean, Calibration) else kind_of(clean)
+        raise UserTypeError(f"{what} also takes a Calibration of the images as they are, got {got}.")
+    require_seen(what, clean, 1)
+    return clean
 
 
 def require_probs(probs: Tensor, labels: Tensor) -> Tensor:

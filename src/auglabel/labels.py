@@ -19,6 +19,7 @@ class LabelPolicy(nn.Module):
     """Soft targets for a view. A policy only says how sure it is of each label."""
 
     adaptive = False  # True: the training loop measures calibration and calls update()
+    needs_clean = False  # True: update() also takes what was seen on the images as they are
     needs_prediction = False  # True: views must come with a prediction on the clean image
 
     def __init__(self, num_classes: int) -> None:
@@ -29,6 +30,11 @@ class LabelPolicy(nn.Module):
     def confidence(self, view: View) -> Tensor:
         """How sure the label of each example is, (B,) in [0, 1]."""
         raise NotImplementedError(f"{type(self).__name__} must define confidence(view).")
+
+    @property
+    def drawn(self) -> Tensor | None:
+        """Which buckets to draw in training, (num_buckets,) bool; None: all."""
+        return None
 
     def update(self, seen: BucketCalibration) -> None:
         """Learn from the calibration seen on validation views; only adaptive policies can."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import torch
 from torch import Tensor
@@ -52,7 +52,7 @@ class LightningCallback(Callback):
         self,
         augment: Augmentation | AugmentAndLabel,
         num_classes: int | None = None,
-        alpha: float | None = None,
+        alpha: float | Literal["auto"] = "auto",
         *,
         mean: Sequence[float] | None = None,
         std: Sequence[float] | None = None,
@@ -70,6 +70,8 @@ class LightningCallback(Callback):
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         self.learned.to(pl_module.device)
+        if trainer.max_epochs is not None and trainer.max_epochs > 0:
+            self.learned.expect(trainer.max_epochs)
         if self.learned.policy.adaptive:
             if self.loader is None and trainer.val_dataloaders is None and trainer.enable_validation:
                 trainer.validating = True  # the first validation may come later than the first update

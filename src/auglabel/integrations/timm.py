@@ -10,7 +10,7 @@ Nothing of timm is needed for it: the calls are the same.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -37,7 +37,7 @@ class TimmMixup(nn.Module):
         self,
         augment: Augmentation | AugmentAndLabel,
         num_classes: int | None = None,
-        alpha: float | None = None,
+        alpha: float | Literal["auto"] = "auto",
         *,
         mean: Sequence[float] | None = None,
         std: Sequence[float] | None = None,

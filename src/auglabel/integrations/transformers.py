@@ -18,7 +18,7 @@ decides their targets travels in the place of the labels, (B, 5), so that the lo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
@@ -47,6 +47,7 @@ except ImportError as error:
 __all__ = ["AugMix", "AugmentAndLabel", "RandAug", "TransformersCallback"]
 
 STATE = "auglabel"  # under this name the state is in a checkpoint's trainer_state.json
+ENDLESS = 10**6  # epochs: what Trainer has for data of unknown length is more
 NOBODY = -1  # the partner of an image that none was mixed into
 
 
@@ -84,7 +85,7 @@ class TransformersCallback(TrainerCallback):
         self,
         augment: Augmentation | AugmentAndLabel,
         num_classes: int | None = None,
-        alpha: float | None = None,
+        alpha: float | Literal["auto"] = "auto",
         *,
         validation: Any,
         batch_size: int = 64,
@@ -107,7 +108,7 @@ class TransformersCallback(TrainerCallback):
         batch = dict(self.collator(examples))
         if any(isinstance(example.get(label), TrainingLabel) for example in examples):
             name = self._labels_in(batch)
-            view = self.learned.augment(batch[image], batch[name].long())
+            view = self.learned.view(batch[image], batch[name].long())
             batch |= {image: view.images, name: rows_of(view)}
         return batch
 
@@ -126,6 +127,8 @@ class TransformersCallback(TrainerCallback):
         return F.cross_entropy(logits, targets, reduction="sum") * each / num_items_in_batch
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
+        if 0 < state.num_train_epochs < ENDLESS:
+            self.learned.expect(state.num_train_epochs)
         found = state.stateful_callbacks.get(STATE)
         if found is not None:
             ours = self.learned.state_dict()

@@ -34,7 +34,7 @@ from auglabel.util.checks import require_whole
 METHODS: dict[str, dict[str, str]] = {  # what each kind of labels changes in the recipe "embedded"
     "one-hot": {"regime": "randaug"},
     "label smoothing": {"regime": "randaug_ls", "labels.rho": "0.01"},  # chosen by benchmarks/demo_choice.py
-    "AutoLabel": {},
+    "AutoLabel": {"labels.alpha": "0.02"},  # chosen there too
 }
 CORRUPTIONS = ("gaussian_noise", "defocus_blur", "fog", "pixelate")
 HEADS = {name: title for name, title in COLUMNS.items() if name != "aurc"}

@@ -27,7 +27,7 @@ ONE_HOT: dict[str, Options] = {
 }
 # mixup and CutMix have soft labels from the start
 MIXED: dict[str, Options] = {"mixed labels": {"labels": "mixup"}}
-LEARNED: dict[str, Options] = {"AutoLabel": {"labels": "autolabel", "labels.alpha": 0.05}}
+LEARNED: dict[str, Options] = {"AutoLabel": {"labels": "autolabel"}}
 
 
 @dataclass(frozen=True)

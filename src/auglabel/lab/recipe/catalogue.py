@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import torch
 import torch.nn.functional as F
@@ -31,12 +31,14 @@ from auglabel.data.folder import folder, imagenet
 from auglabel.data.huggingface import huggingface
 from auglabel.data.npz import npz
 from auglabel.data.source import DataSet
+from auglabel.destroyed import DestroyedAutoLabel
 from auglabel.distance import DistanceGrid
 from auglabel.errors import UserError
 from auglabel.lab.recipe.variants import AutoLabelVariant
 from auglabel.labels import CCAT, FixedTable, LabelPolicy, LabelSmoothing, MixupLabels, OneHot
 from auglabel.losses import GAMMA, focal_loss, jensen_shannon, trades, weighted_cross_entropy
 from auglabel.models.by_name import imported
+from auglabel.relative import RelativeAutoLabel
 from auglabel.self_distilled import SelfDistilled
 from auglabel.soft_augmentation import SoftAugmentation
 from auglabel.table_file import load_table
@@ -84,15 +86,19 @@ def fixed_table(num_classes: int, grid: DistanceGrid, path: str) -> FixedTable:
 
 
 def autolabel(
-    num_classes: int, grid: DistanceGrid, alpha: float, start_table: str | None = None
+    num_classes: int,
+    grid: DistanceGrid,
+    alpha: float | Literal["auto"] = "auto",
+    start_table: str | None = None,
+    epochs: int | None = None,
 ) -> AutoLabel:
     """AutoLabel, from one-hot labels or from those of a file.
 
     Args:
-        alpha: how far one epoch moves a label: alpha times the calibration error
+        alpha: how far one epoch moves a label: alpha times the calibration error; auto needs no setting
         start_table: file of an audit, or of a table that another run learned, to begin with
     """
-    policy = AutoLabel(num_classes, len(grid), alpha)
+    policy = AutoLabel(num_classes, len(grid), alpha, epochs)
     if start_table is not None:
         policy.table.copy_(load_table(start_table, grid))
     return policy
@@ -104,6 +110,8 @@ LABELS: dict[str, Callable[..., LabelPolicy]] = {
     "autolabel": autolabel,
     "autolabel_by_class": AutoLabelByClass,
     "self_distilled": SelfDistilled,
+    "relative_autolabel": RelativeAutoLabel,
+    "destroyed_autolabel": DestroyedAutoLabel,
     "ccat": CCAT,
     "mixup": MixupLabels,
     "table": fixed_table,
@@ -193,32 +201,32 @@ class Regime:
     loss: str = "cross_entropy"  # a name out of LOSSES
 
 
-# Hyper-parameters are the paper's for CIFAR-100, where it has any; recipes change them under `regimes`.
+# rho is the paper's for CIFAR-100; recipes change options under `regimes`, those of the paper alpha too.
 REGIMES: dict[str, Regime] = {
     "vanilla": Regime("clean", "one_hot"),
     "randaug": Regime("randaug", "one_hot"),
     "randaug_ls": Regime("randaug", "label_smoothing", {}, {"rho": 0.02}),
-    "randaug_autolabel": Regime("randaug", "autolabel", {}, {"alpha": 0.01}),
+    "randaug_autolabel": Regime("randaug", "autolabel"),
     "augmix": Regime("augmix", "one_hot"),
     "augmix_js": Regime("augmix", "one_hot", {"chains": 3}, loss="jensen_shannon"),
     "augmix_ls": Regime("augmix", "label_smoothing", {}, {"rho": 0.02}),
-    "augmix_autolabel": Regime("augmix", "autolabel", {}, {"alpha": 0.02}),
+    "augmix_autolabel": Regime("augmix", "autolabel"),
     "at": Regime("adversarial", "one_hot", {"fixed": True}),
     "at_multi": Regime("adversarial", "one_hot"),
     "at_ls": Regime("adversarial", "label_smoothing", {"fixed": True}, {"rho": 0.02}),
     "ccat": Regime("adversarial", "ccat", {"clean_share": 0.5}),
-    "at_autolabel": Regime("adversarial", "autolabel", {}, {"alpha": 0.005}),
+    "at_autolabel": Regime("adversarial", "autolabel"),
     "trades": Regime("adversarial", "one_hot", {"fixed": True, "against": "prediction"}, loss="trades"),
     "mixup": Regime("mixup", "mixup"),
-    "mixup_autolabel": Regime("mixup", "autolabel", {}, {"alpha": 0.008}),
+    "mixup_autolabel": Regime("mixup", "autolabel"),
     "cutmix": Regime("cutmix", "mixup"),
-    "cutmix_autolabel": Regime("cutmix", "autolabel", {}, {"alpha": 0.008}),
+    "cutmix_autolabel": Regime("cutmix", "autolabel"),
     "wide_crop": Regime("wide_crop", "one_hot"),
     "wide_crop_soft": Regime("wide_crop", "soft_augmentation", loss="weighted_cross_entropy"),
-    "wide_crop_autolabel": Regime("wide_crop", "autolabel", {}, {"alpha": 0.01}),
+    "wide_crop_autolabel": Regime("wide_crop", "autolabel"),
     "erasing": Regime("erasing", "one_hot"),
     "erasing_soft": Regime("erasing", "soft_augmentation", loss="weighted_cross_entropy"),
-    "erasing_autolabel": Regime("erasing", "autolabel", {}, {"alpha": 0.01}),
+    "erasing_autolabel": Regime("erasing", "autolabel"),
 }
 
 
@@ -227,11 +235,16 @@ def regime(name: str) -> Regime:
     return entry("regime", REGIMES, name)
 
 
-def labels_for(name: str, num_classes: int, grid: DistanceGrid, **options: Any) -> LabelPolicy:
-    """The label policy of that name, told of the classes and buckets if it asks for them."""
+def labels_for(
+    name: str, num_classes: int, grid: DistanceGrid, epochs: int | None = None, **options: Any
+) -> LabelPolicy:
+    """The label policy of that name, told of classes, buckets and `epochs` if it asks for them.
+
+    `epochs` is the number of updates until labels are final.
+    """
     make = named("label policy", LABELS, name)
     asked = inspect.signature(make).parameters
-    given = {"num_classes": num_classes, "num_buckets": len(grid), "grid": grid}
+    given = {"num_classes": num_classes, "num_buckets": len(grid), "grid": grid, "epochs": epochs}
     policy = make(**{key: value for key, value in given.items() if key in asked}, **options)
     return require_instance(LabelPolicy, name, policy)
 

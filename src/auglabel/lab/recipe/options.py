@@ -40,7 +40,9 @@ MENUS = {
     "model": Menu(model_function, "small", frozenset({"num_classes", "mean", "std"})),
     "augment": Menu(partial(named, "augmentation", AUGMENTATIONS), "randaug"),
     "labels": Menu(
-        partial(named, "label policy", LABELS), "one_hot", frozenset({"num_classes", "num_buckets", "grid"})
+        partial(named, "label policy", LABELS),
+        "one_hot",
+        frozenset({"num_classes", "num_buckets", "grid", "epochs"}),
     ),
     "optimizer": Menu(partial(entry, "optimizer", OPTIMIZERS), "sgd"),
     "schedule": Menu(partial(named, "schedule", SCHEDULES), "cosine", frozenset({"step", "steps"})),

@@ -36,15 +36,16 @@ class AutoLabelVariant(AutoLabel):
         self,
         num_classes: int,
         grid: DistanceGrid,
-        alpha: float,
+        alpha: float | Literal["auto"] = "auto",
         from_buckets: Literal["own", "all", "shuffled", "next", "previous"] = "own",
         start: int = 0,
         floor: bool = True,
+        epochs: int | None = None,
     ) -> None:
-        super().__init__(num_classes, len(grid), alpha)
+        require_whole("start", start, 0)
+        super().__init__(num_classes, len(grid), alpha, None if epochs is None else max(1, epochs - start))
         if from_buckets not in CHOICES:
             raise UserError(f"from_buckets must be one of {', '.join(CHOICES)}, got {from_buckets!r}.")
-        require_whole("start", start, 0)
         self.grid, self.from_buckets, self.start, self.floor = grid, from_buckets, start, floor
         self.register_buffer("epochs", torch.zeros((), dtype=torch.int64))
 
@@ -57,12 +58,8 @@ class AutoLabelVariant(AutoLabel):
             return
         used = copy.copy(seen)
         used.sums = self._sums(seen.sums)
-        if self.floor:
-            super().update(used)
-            return
-        table = self.table.cpu().double()
-        moved = table - self.alpha * used.ece * torch.sign(used.confidence - used.accuracy)
-        self.table.copy_(torch.where(used.accuracy.isnan(), table, moved.clamp(0, 1)))
+        lowest = used.accuracy if self.floor else torch.zeros_like(used.accuracy)
+        self.move(used, used.confidence - used.accuracy, used.ece, lowest)
 
     def _sums(self, sums: Tensor) -> Tensor:
         """What each bucket learns from, out of what every bucket saw."""

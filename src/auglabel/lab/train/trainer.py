@@ -119,7 +119,7 @@ class Trainer:
         images = crop_and_flip(images, self.prepare.pad, self.prepare.flip, generator)
 
         def augmented() -> View:
-            return self.learned.augment(images, labels, self.plain, dtype=torch.float32, generator=generator)
+            return self.learned.view(images, labels, self.plain, dtype=torch.float32, generator=generator)
 
         view = augmented()
         if self.learned.policy.needs_prediction:
@@ -266,8 +266,8 @@ class Trainer:
 def learned_for(recipe: Recipe, num_classes: int) -> AugmentAndLabel:
     """The recipe's augmentation and label policy as one module."""
     augment = augmentation_for(recipe.augment.name, **recipe.augment.options)
-    policy = labels_for(recipe.labels.name, num_classes, augment.grid, **recipe.labels.options)
-    how = recipe.calibrate
+    labels, how, epochs = recipe.labels, recipe.calibrate, recipe.training.epochs
+    policy = labels_for(labels.name, num_classes, augment.grid, epochs, **labels.options)
     return AugmentAndLabel(
         augment, policy=policy, rule=how.rule, visits=how.visits, memory=how.memory, bins=how.bins
     )
