@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable
 
 from auglabel.corrupt import SEVERITIES, SUITES
-from auglabel.lab.recipe.catalogue import AUGMENTATIONS
+from auglabel.lab.parts.catalogue import AUGMENTATIONS
 from auglabel.lab.runs.evaluations import MeasuredRow
 from auglabel.lab.runs.records import DataFacts
 from auglabel.lab.study.study import Study

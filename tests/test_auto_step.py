@@ -11,7 +11,7 @@ from learners import Learner, seen_exactly, seen_on
 
 from auglabel import AugmentAndLabel, AugMix, AutoLabel, Calibration, OneHot, Pool
 from auglabel.distance import DistanceGrid
-from auglabel.lab.recipe.variants import AutoLabelVariant
+from auglabel.lab.parts.variants import AutoLabelVariant
 
 
 def one(gap, accuracy=0.8):

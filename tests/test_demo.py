@@ -10,7 +10,7 @@ from rich.console import Console
 
 from auglabel import cli
 from auglabel.lab.commands import demo
-from auglabel.lab.recipe.catalogue import AUGMENTATIONS
+from auglabel.lab.parts.catalogue import AUGMENTATIONS
 from auglabel.lab.runs.evaluations import MeasuredRow
 from auglabel.lab.runs.run import Run
 from auglabel.lab.sweep.result import ResultEvaluation

@@ -10,9 +10,9 @@ from made_runs import make_run
 
 from auglabel import cli
 from auglabel.augment.randaug import RandAug
+from auglabel.lab.parts.catalogue import augmentation_for, data_set_for, labels_for, loss_function
 from auglabel.lab.pictures.show import sheet_of
 from auglabel.lab.recipe.build import data_for
-from auglabel.lab.recipe.catalogue import augmentation_for, data_set_for, labels_for, loss_function
 from auglabel.lab.recipe.options import RecipeError
 from auglabel.lab.recipe.read import help_of_recipe, read_recipe
 from auglabel.lab.report import report

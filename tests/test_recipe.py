@@ -5,7 +5,7 @@ import pytest
 import torch
 import yaml
 
-from auglabel.lab.recipe.catalogue import AUGMENTATIONS, DATASETS
+from auglabel.lab.parts.catalogue import AUGMENTATIONS, DATASETS, REGIMES
 from auglabel.lab.recipe.options import RecipeError
 from auglabel.lab.recipe.read import RECIPES, help_of_recipe, read_recipe, recipe_names, recipe_text
 from auglabel.lab.recipe.yamlfile import with_checksum
@@ -33,6 +33,20 @@ ROOT = {
 def autolabel(alpha):
     """The labels of a recipe that starts from one-hot."""
     return ("autolabel", {"alpha": alpha, "start_table": None})
+
+
+@pytest.mark.parametrize("name", ["embedded", "folder", "cpu-cifar10", "cpu-cifar100", "fast-cifar100"])
+@pytest.mark.parametrize("regime", [name for name in REGIMES if name.endswith("_autolabel")])
+def test_recipes_that_are_not_the_papers_need_no_alpha(name, regime):
+    words = [f"--regime={regime}", *words_for(name)]
+    assert read_recipe(name, words).labels == autolabel("auto")
+    assert read_recipe(name, [*words, "--alpha=auto"]) == read_recipe(name, words)
+    assert read_recipe(name, [*words, "--alpha=0.3"]).labels == autolabel(0.3)
+
+
+def test_an_alpha_is_auto_or_a_number():
+    with pytest.raises(RecipeError, match=r"labels.alpha must be a number or one of 'auto', got fast"):
+        read_recipe("embedded", ["--alpha=fast"])
 
 
 def words_for(name):

@@ -8,9 +8,9 @@ from made_runs import corrupted, evaluation, make_run, row, write_evaluation
 
 from auglabel.cli import main
 from auglabel.corrupt import SUITES
-from auglabel.lab.report.comparisons import OVERALL, comparisons_of
+from auglabel.lab.methods.comparisons import OVERALL, comparisons_of
+from auglabel.lab.methods.methods import methods_of, read_run
 from auglabel.lab.report.figures import figures_of
-from auglabel.lab.report.methods import methods_of, read_run
 from auglabel.lab.report.page import parts_of
 from auglabel.lab.report.report import LARGEST
 

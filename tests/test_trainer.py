@@ -9,9 +9,9 @@ from torch import nn
 
 from auglabel.augment.clean import crop_and_flip
 from auglabel.augment.randaug import RandAug
+from auglabel.lab.parts.schedules import cosine
 from auglabel.lab.recipe.build import data_for, model_for, optimizer_for
 from auglabel.lab.recipe.read import read_recipe
-from auglabel.lab.recipe.schedules import cosine
 from auglabel.lab.recipe.seeding import generator_for
 from auglabel.lab.train.saving import checkpoint_of, restore
 from auglabel.lab.train.trainer import Diverged, Trainer
@@ -136,6 +136,9 @@ def test_it_takes_several_epochs_to_see_all_buckets_only_where_few_images_visit_
 
 REGIMES = {
     "autolabel": ["--regime=randaug_autolabel", "--alpha=0.3"],
+    "auto": ["--regime=randaug_autolabel"],
+    "relative": ["--regime=augmix_autolabel", "--labels=relative_autolabel"],
+    "destroyed": ["--regime=augmix_autolabel", "--labels=destroyed_autolabel", "--labels.share=1"],
     "averaged": ["--regime=augmix_autolabel", "--alpha=0.3", "--ema=0.9", "--clip=1", "--calibrate.visits=2"],
     "dropout": ["--model=tests.networks:with_dropout", "--regime=mixup", "--calibrate.visits=2"],
     "attacked": ["--regime=at_autolabel", "--augment.steps=2", "--calibrate.visits=1", "--split.train=80"],
@@ -147,6 +150,10 @@ REGIMES = {
     "self-distilled": ["--regime=randaug", "--labels=self_distilled", "--alpha=0.3", "--ema=0.8"],
     "trades": ["--regime=trades", "--augment.steps=2", "--calibrate.visits=1", "--split.train=80"],
 }
+
+
+def test_a_run_tells_auto_how_many_epochs_it_has():
+    assert trainer_for("--regime=randaug_autolabel", "--epochs=7").learned.policy.auto.epochs == 7
 
 
 @pytest.mark.parametrize("name", REGIMES)

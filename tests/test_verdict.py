@@ -3,9 +3,9 @@
 import pytest
 from made_runs import corrupted, figures, make_run, write_evaluation
 
-from auglabel.lab.report.methods import read_run
+from auglabel.lab.methods.methods import read_run
+from auglabel.lab.methods.verdict import Line
 from auglabel.lab.report.page import parts_of
-from auglabel.lab.report.verdict import Line
 
 
 def evaluated(accuracy, ece, nll, scaled_ece, scaled_nll):

@@ -33,11 +33,13 @@ class AugmentAndLabel(nn.Module):
     `epochs` is for alpha "auto": the number of updates until labels are final. `mean` and `std`, a number per
     channel, are for images that come normalised, and go to the model so. Labels equal to `ignore_index` get a
     row of zeros for a target, which `losses.soft_cross_entropy` leaves out, and are not measured.
+    After `freeze` the labels stay, and the validation images may be trained on.
     The state holds the table, the pool and the number of updates, which is what resuming takes, and names the
     distances they are for: it loads into no other augmentation.
     """
 
     updates: Tensor  # () int64: how often `update` was called
+    frozen: Tensor  # () bool
 
     def __init__(
         self,
@@ -81,6 +83,7 @@ class AugmentAndLabel(nn.Module):
         self.visits = min(visits, buckets) if rule == "pooled" else buckets
         self.pool = Pool(augment.grid, memory)
         self.register_buffer("updates", torch.zeros((), dtype=torch.int64))
+        self.register_buffer("frozen", torch.zeros((), dtype=torch.bool))
 
     def forward(
         self,
@@ -120,6 +123,10 @@ class AugmentAndLabel(nn.Module):
         """Updates until validation images have visited every bucket; 0 if the policy does not learn."""
         return turns_to_see_all(len(self.augment.grid), images, self.visits) if self.policy.adaptive else 0
 
+    def freeze(self, frozen: bool = True) -> None:
+        """Keep the labels as they are: `update` then does nothing, so that no image need be held out."""
+        self.frozen.fill_(frozen)
+
     def update(
         self, model: nn.Module, loader: Batches, *, generator: Generator | None = None
     ) -> Calibration | None:
@@ -129,7 +136,7 @@ class AugmentAndLabel(nn.Module):
         floating point in [0, 1], also where the images are bytes. Without a `generator` the draws depend on
         the number of the update and the rank alone: they never shift the training's.
         """
-        if not self.policy.adaptive:
+        if not self.policy.adaptive or self.frozen:
             return None
         turn = int(self.updates)
         seen = calibrate(
@@ -158,6 +165,7 @@ class AugmentAndLabel(nn.Module):
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
         if (state := state_dict.get(f"{prefix}pool._extra_state")) is not None:
             self.pool.set_extra_state(state)  # before the table is loaded
+        state_dict.setdefault(f"{prefix}frozen", torch.zeros((), dtype=torch.bool))  # older states have none
         super()._load_from_state_dict(state_dict, prefix, *rest)
 
     def show(self) -> None:

@@ -230,7 +230,11 @@ def require_clean(what: str, clean: object) -> Calibration:
     return clean
 
 
-def require_probs(probs: Tensor, labels: Tensor) -> Tensor:
+TAKE_SOFTMAX = "Pass model(images).softmax(dim=1); Calibration.update_logits takes logits."
+DROP_SOFTMAX = "Drop the softmax at the model's end; Calibration.update takes probabilities."
+
+
+def require_probs(probs: Tensor, labels: Tensor, way_out: str = TAKE_SOFTMAX) -> Tensor:
     """Check that rows of `probs` (B, K) are distributions and labels fit; returns at least float32."""
     _require_scores("probs", probs, labels)
     if len(probs) == 0:
@@ -248,13 +252,10 @@ def require_probs(probs: Tensor, labels: Tensor) -> Tensor:
         got = f"a row that sums to {off:.6g}"
     else:
         return probs.to(torch.promote_types(probs.dtype, torch.float32))
-    raise UserError(
-        f"probs must be probabilities that sum to 1 in each row, got {got}. "
-        "Pass model(images).softmax(dim=1); Calibration.update_logits takes logits."
-    )
+    raise UserError(f"probs must be probabilities that sum to 1 in each row, got {got}. {way_out}")
 
 
-def require_logits(logits: Tensor, labels: Tensor) -> Tensor:
+def require_logits(logits: Tensor, labels: Tensor, way_out: str = DROP_SOFTMAX) -> Tensor:
     """Check that `logits` (B, K) are finite logits and labels fit; returns them in at least float32."""
     _require_scores("logits", logits, labels)
     exact = logits.to(torch.promote_types(logits.dtype, torch.float32))
@@ -271,7 +272,7 @@ def require_logits(logits: Tensor, labels: Tensor) -> Tensor:
     if len(logits) > 1 and low >= 0 and off <= slack and least_top < 1 - slack:
         raise UserError(
             f"logits must be given, but these look like probabilities: all {len(logits)} rows are in [0, 1] "
-            "and sum to 1. Drop the softmax at the model's end; Calibration.update takes probabilities."
+            f"and sum to 1. {way_out}"
         )
     return exact
 

@@ -19,7 +19,7 @@ from auglabel.labels import CCAT, FixedTable, LabelPolicy, LabelSmoothing, Mixup
 from auglabel.measure import calibrate, every_bucket, measure
 from auglabel.pooling import Pool, PooledCalibration
 from auglabel.relative import RelativeAutoLabel
-from auglabel.scaling import TemperatureScaling, VectorScaling
+from auglabel.scaling import IsotonicScaling, TemperatureScaling, VectorScaling
 from auglabel.self_distilled import SelfDistilled, with_prediction
 from auglabel.soft_augmentation import SoftAugmentation
 from auglabel.table_file import load_table, save_table
@@ -41,6 +41,7 @@ __all__ = [
     "DistanceGrid",
     "Erasing",
     "FixedTable",
+    "IsotonicScaling",
     "LabelPolicy",
     "LabelSmoothing",
     "Mixup",

@@ -1,7 +1,7 @@
 """Lightning: a callback that moves each training batch and learns its labels.
 
     from auglabel.integrations.lightning import LightningCallback, AugMix
-    trainer = Trainer(callbacks=[LightningCallback(AugMix(), num_classes=10, alpha=0.02)])
+    trainer = Trainer(callbacks=[LightningCallback(AugMix(), num_classes=10)])
 
 The module's `training_step` gets soft targets (B, K) in the place of labels, which `F.cross_entropy` takes;
 `validation_step` and `test_step` get what they always got. The module's `forward` gives logits.
@@ -23,15 +23,11 @@ from auglabel.augment_and_label import AugmentAndLabel
 from auglabel.errors import UserError, UserTypeError
 from auglabel.integrations.common import UpdateLog, learned_for, own_share
 from auglabel.util.checks import kind_of
+from auglabel.util.extras import extra_module
 
-try:
-    from lightning.pytorch import LightningModule, Trainer
-    from lightning.pytorch.callbacks import Callback
-except ImportError as error:
-    raise ImportError(
-        f"auglabel.integrations.lightning needs Lightning, which could not be imported ({error}). "
-        "Install it: pip install 'auglabel[lightning]'."
-    ) from error
+extra_module("lightning.pytorch", "auglabel.integrations.lightning needs Lightning", "lightning")
+from lightning.pytorch import LightningModule, Trainer  # noqa: E402
+from lightning.pytorch.callbacks import Callback  # noqa: E402
 
 __all__ = ["AugMix", "AugmentAndLabel", "LightningCallback", "RandAug"]
 

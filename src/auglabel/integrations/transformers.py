@@ -1,7 +1,7 @@
 """Hugging Face's Trainer: a collator, a loss and a callback, which one object has.
 
     labels = TransformersCallback(
-        AugMix(), num_classes, alpha=0.02, validation=eval_dataset, mean=MEAN, std=STD
+        AugMix(), num_classes, validation=eval_dataset, mean=MEAN, std=STD
     )
     trainer = Trainer(
         ...,
@@ -32,17 +32,13 @@ from auglabel.augment_and_label import AugmentAndLabel
 from auglabel.errors import UserError, UserTypeError
 from auglabel.integrations.common import Batch, UpdateLog, learned_for
 from auglabel.util.checks import kind_of
+from auglabel.util.extras import extra_module
 from auglabel.util.inference import unwrapped
 from auglabel.util.ranks import rank_and_world
 from auglabel.view import View
 
-try:
-    from transformers import TrainerCallback, default_data_collator
-except ImportError as error:
-    raise ImportError(
-        f"auglabel.integrations.transformers needs Transformers, which could not be imported ({error}). "
-        "Install it: pip install 'auglabel[transformers]'."
-    ) from error
+extra_module("transformers", "auglabel.integrations.transformers needs Transformers", "transformers")
+from transformers import TrainerCallback, default_data_collator  # noqa: E402
 
 __all__ = ["AugMix", "AugmentAndLabel", "RandAug", "TransformersCallback"]
 

@@ -22,9 +22,9 @@ from auglabel.lab.audit.exported_network import load_program
 from auglabel.lab.commands.arguments import name_first
 from auglabel.lab.evaluate.evaluate import some_rows
 from auglabel.lab.evaluate.network import load_into, on_device
+from auglabel.lab.parts.catalogue import augmentation_for
 from auglabel.lab.pictures.terminal import heat_map
 from auglabel.lab.recipe.build import data_for, model_for
-from auglabel.lab.recipe.catalogue import augmentation_for
 from auglabel.lab.recipe.options import flags, pairs
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.recipe.recipe import Recipe
@@ -44,7 +44,7 @@ class AuditOptions:
     """Which network, if it is not a run's, and which images"""
 
     weights: str | None = None
-    """safetensors file with the weights of --model"""
+    """safetensors or .pth file with the weights of --model"""
     program: str | None = None
     """TorchScript, or an exported program (.pt2), that takes pixels in [0, 1]"""
     part: Part | None = None
@@ -111,6 +111,10 @@ def _network(
     if run is not None:
         run.require_data(data, parts)
         model, weights = run.network(recipe, data)
+        if weights.saw_validation(recipe) and options.part in (None, "validation"):
+            raise UserError(
+                f"{run.path} was trained on its validation images too: audit it with --part test."
+            )
         return model, {"run": str(run.path), **weights.about}
     if options.program is not None:
         return load_program(Path(options.program), data), {"program": options.program}

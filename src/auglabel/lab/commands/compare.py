@@ -16,10 +16,10 @@ from auglabel.lab.commands.arguments import name_first
 from auglabel.lab.commands.sweep import tell_cost
 from auglabel.lab.compare.candidates import of_file, usual
 from auglabel.lab.compare.contest import Contest
+from auglabel.lab.methods.verdict import SHOWN, Verdict
 from auglabel.lab.recipe.options import flags
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.report.report import ReportOptions, report
-from auglabel.lab.report.verdict import SHOWN, Verdict
 from auglabel.lab.runs.files import locked
 from auglabel.lab.runs.metric_list import METRICS
 from auglabel.lab.sweep.executor import Executor, require_done

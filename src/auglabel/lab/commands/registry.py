@@ -9,6 +9,8 @@ COMMANDS = {
     "demo": "train and compare on the embedded images, about two minutes",
     "train": "train a recipe, or go on with a run",
     "eval": "measure a run, or any network, on clean, attacked or corrupted images",
+    "metrics": "how accurate and calibrated predictions in a file are, of any framework; with a verdict",
+    "predict": "class and calibrated probabilities of pictures, by a run's network",
     "compare": "which labels to use: trains one-hot, label smoothing and AutoLabel with some seeds, and says",
     "sweep": "train a recipe with many values of its options and seeds, and choose; go on with a sweep",
     "corrupt": "write corrupted copies of a data set's test images, as CIFAR-C and ImageNet-C have them",

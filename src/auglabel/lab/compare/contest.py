@@ -13,9 +13,9 @@ from rich.console import Console
 
 from auglabel.errors import UserError
 from auglabel.lab.compare.candidates import Candidate
+from auglabel.lab.methods.comparisons import OVERALL, Comparison, Place
+from auglabel.lab.methods.verdict import CLEAN, Verdict
 from auglabel.lab.recipe.read import read_recipe
-from auglabel.lab.report.comparisons import OVERALL, Comparison, Place
-from auglabel.lab.report.verdict import CLEAN, Verdict
 from auglabel.lab.runs.evaluations import TA, MeasuredRow, T
 from auglabel.lab.sweep.executor import Executor, run_all
 from auglabel.lab.sweep.grid import Shared, require_different
@@ -86,8 +86,9 @@ class Contest:
         return Verdict(methods, methods[0], [clean, corrupted]) if methods else None
 
     def _trials(self, candidate: Candidate, value: str) -> list[Job]:
+        """Runs that choose hold validation images out to their end, also where the method gives them back."""
         jobs = [self._job(candidate, (value,), seed) for seed in CHOOSING_SEEDS]
-        return [replace(job, measured=()) for job in jobs]
+        return [replace(job, recipe=job.recipe.changed("give_back", None), measured=()) for job in jobs]
 
     def _nll(self, candidate: Candidate, value: str) -> float | None:
         """Mean over the choosing seeds; None while one is missing, infinite where it is no number."""

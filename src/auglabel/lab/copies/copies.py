@@ -24,9 +24,9 @@ from auglabel.data.source import DataSet, Source
 from auglabel.errors import UserError
 from auglabel.lab.copies.layouts import AsArrays, AsFolders, Writer, file_names, writing
 from auglabel.lab.evaluate.options import require_severities
+from auglabel.lab.parts.catalogue import DATASETS, data_set_for
 from auglabel.lab.process.bar import bar_of
 from auglabel.lab.process.workers import cores, each
-from auglabel.lab.recipe.catalogue import DATASETS, data_set_for
 from auglabel.lab.recipe.read import read_recipe, recipe_names
 from auglabel.lab.recipe.recipe import flat
 from auglabel.lab.runs.files import locked

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
@@ -10,23 +9,17 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from auglabel import metrics
 from auglabel.augment.base import Augmentation
-from auglabel.calibration import CONFIDENCE, CORRECT, COUNT, Calibration
 from auglabel.data.source import DataSet, Source
 from auglabel.errors import UserError
-from auglabel.lab.evaluate.bootstrap import Figure, bootstrapped, interval, resampled
 from auglabel.lab.evaluate.conditions import Condition
 from auglabel.lab.evaluate.corrupted import Reordered
+from auglabel.lab.evaluate.figures import Figures, bins_of, figures
 from auglabel.lab.evaluate.predict import Fitted, Predictor, fit_temperatures
 from auglabel.lab.recipe.seeding import generator_for
 from auglabel.util.checks import require_whole
 
-STREAMING = ("accuracy", "confidence", "ece", "debiased_ece", "max_ce", "nll", "brier")
-BASIC = ("ece", "max_ce", "equal_mass_ece", "classwise_ece")  # with a basic interval: see bootstrap.py
 WHOLE_RESAMPLES = 100  # each is computed anew; and only where there is no severity, since those are many
-
-Figures = dict[str, Figure]  # by metric
 
 
 @dataclass(frozen=True)
@@ -117,28 +110,4 @@ def measured(
     logits = logits.double()
     as_trained, seen = read(logits)
     scaled = {name: read(scaling(logits))[0] for name, scaling in fitted.scalings.items()}
-    sums = {"count": COUNT, "confidence": CONFIDENCE, "correct": CORRECT}
-    drawn = {name: seen.sums[part, 0].tolist() for name, part in sums.items()}
-    return Row(condition.on, condition.severity, len(labels), as_trained, scaled, drawn)
-
-
-def figures(
-    logits: Tensor, labels: Tensor, bins: int, resamples: int, whole: int, seed: int
-) -> tuple[Figures, Calibration]:
-    """Every metric of these predictions, and their sums; `whole` resamples for metrics that do not stream."""
-    seen, generator = Calibration(bins=bins), generator_for(seed, "bootstrap")
-    seen.update_logits(logits, labels)
-    found = {name: Figure(float(getattr(seen, name)), math.nan, math.nan) for name in STREAMING}
-    if resamples:
-        again = resampled(logits, labels, resamples, bins, generator)
-        found = {name: interval(found[name].value, getattr(again, name), name in BASIC) for name in STREAMING}
-    probs = logits.softmax(dim=1)
-    metrics_of_all: dict[str, Callable[[Tensor, Tensor], float]] = {
-        "equal_mass_ece": partial(metrics.equal_mass_ece, bins=bins),
-        "classwise_ece": partial(metrics.classwise_ece, bins=bins),
-        "aurc": metrics.aurc,
-    }
-    return found | {
-        name: bootstrapped(metric, probs, labels, whole, generator, name in BASIC)
-        for name, metric in metrics_of_all.items()
-    }, seen
+    return Row(condition.on, condition.severity, len(labels), as_trained, scaled, bins_of(seen))

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple, TypeVar
 from auglabel.augment.clean import Clean
 from auglabel.data.split import split
 from auglabel.errors import UserError
-from auglabel.lab.recipe.catalogue import AUGMENTATIONS, DATASETS, LABELS, named
-from auglabel.lab.recipe.optimizers import OPTIMIZERS
+from auglabel.lab.parts.catalogue import AUGMENTATIONS, DATASETS, LABELS, named
+from auglabel.lab.parts.optimizers import OPTIMIZERS
+from auglabel.lab.parts.schedules import SCHEDULES
 from auglabel.lab.recipe.recipe import Calibrate, Engine, Training, listed
-from auglabel.lab.recipe.schedules import SCHEDULES
 from auglabel.models.by_name import model_function
 from auglabel.util.checks import brief, entry, shown
 from auglabel.util.signatures import REQUIRED, Option, Unfit, converted, is_list, options_of

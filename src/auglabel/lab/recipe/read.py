@@ -18,14 +18,14 @@ from typing import Any, NamedTuple
 
 from auglabel.augment.clean import Clean
 from auglabel.errors import UserError
-from auglabel.lab.recipe import schedules
-from auglabel.lab.recipe.catalogue import HARD_LABELS, Regime, augmentation_for, labels_for, regime
-from auglabel.lab.recipe.optimizers import OPTIMIZERS
+from auglabel.lab.parts import schedules
+from auglabel.lab.parts.catalogue import HARD_LABELS, REGIMES, Regime, augmentation_for, labels_for
+from auglabel.lab.parts.optimizers import OPTIMIZERS
 from auglabel.lab.recipe.options import MENUS, PLAIN, RecipeError, all_options, checked, pairs, sections_of
 from auglabel.lab.recipe.recipe import Choice, Recipe, Training, flat, listed
 from auglabel.lab.recipe.row_recipes import row_recipes
 from auglabel.lab.recipe.yamlfile import Lines, read_yaml
-from auglabel.util.checks import brief, did_you_mean, shown
+from auglabel.util.checks import brief, did_you_mean, entry, shown
 from auglabel.util.help_text import help_of_section
 from auglabel.util.resources import resource_folder
 from auglabel.util.signatures import REQUIRED
@@ -217,7 +217,8 @@ class _Draft:
         augment = self._made("augment", make, recipe.augment.options)
         own = ":" in recipe.labels.name  # which may depend on how many classes the data have
         if not own and recipe.labels.name != "table":  # files are read when training begins
-            options = {key: value for key, value in recipe.labels.options.items() if key != "start_table"}
+            files = ("start_table", "replay")
+            options = {key: value for key, value in recipe.labels.options.items() if key not in files}
             self._made("labels", partial(labels_for, recipe.labels.name, 2, augment.grid), options)
         if recipe.training.loss in HARD_LABELS and recipe.labels.name != "one_hot":
             raise RecipeError(
@@ -271,7 +272,7 @@ class _Draft:
 
 def _regime(name: str, place: str) -> Regime:
     try:
-        return regime(name)
+        return entry("regime", REGIMES, name)
     except UserError as error:
         raise RecipeError(f"{place}{error}") from error
 

@@ -9,8 +9,8 @@ from typing import Any, Literal, NamedTuple
 import yaml
 
 from auglabel.errors import UserError
-from auglabel.lab.recipe.catalogue import loss_function
-from auglabel.lab.recipe.optimizers import Optimizer
+from auglabel.lab.parts.catalogue import loss_function
+from auglabel.lab.parts.optimizers import Optimizer
 from auglabel.losses import GAMMA
 from auglabel.pooling import require_memory
 from auglabel.util.checks import require_number, require_whole, shown
@@ -34,6 +34,8 @@ class Training:
     """how much less a sure prediction counts in the loss focal; 3 if null. No other loss has it"""
     ema: float = 0.0
     """decay of an average of the weights, which is then what is measured and kept; 0: no average"""
+    give_back: float | None = None
+    """from this part of the epochs on the validation images are trained on too, and learned labels stay"""
 
     def __post_init__(self) -> None:
         require_whole("seed", self.seed, 0)
@@ -49,6 +51,18 @@ class Training:
             if self.loss != "focal":
                 raise UserError(f"gamma is an option of focal, not of {self.loss}: leave it out.")
         loss_function(self.loss)
+        if self.give_back is not None:
+            require_number("give_back", self.give_back, 0, 1)
+            if not 0 < self.held_out_epochs < self.epochs:
+                raise UserError(
+                    f"give_back must leave an epoch before it and one after it, but {self.give_back} is "
+                    f"{self.held_out_epochs} of {self.epochs}. The usual value is 0.7."
+                )
+
+    @property
+    def held_out_epochs(self) -> int:
+        """Number of epochs before the validation images are trained on: all of them without `give_back`."""
+        return self.epochs if self.give_back is None else round(self.give_back * self.epochs)
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,9 @@ import statistics
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from auglabel.lab.methods.comparisons import METRICS, Comparison
+from auglabel.lab.methods.methods import Method
 from auglabel.lab.pictures.vega import COLOURS
-from auglabel.lab.report.comparisons import METRICS, Comparison
 from auglabel.lab.report.figure import (
     ReportFigure,
     as_vega,
@@ -19,10 +20,9 @@ from auglabel.lab.report.figure import (
     new_chart,
     only,
     spread_of,
-    thinned,
     titles_in,
 )
-from auglabel.lab.report.methods import Method
+from auglabel.lab.runs.label_tables import thinned
 
 MOST_EPOCHS = 200  # of the training curves
 SPENT_ON = ["training", "calibrating", "validating"]

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from auglabel.lab.methods.methods import Method
 from auglabel.lab.pictures.vega import COLOURS
-from auglabel.lab.report.methods import Method
 
 PANEL = 250  # pixels
 Records = Sequence[Sequence[object]]  # the rows of a figure's data
@@ -116,10 +116,3 @@ def spread_of(values: Sequence[float]) -> list[float]:
     mean = statistics.fmean(values)
     sd = statistics.stdev(values) if len(values) > 1 else 0.0
     return [round(value, 5) for value in (mean, mean - sd, mean + sd)]
-
-
-def thinned(count: int, most: int) -> list[int]:
-    """At most that many of the numbers below `count`, evenly spaced, the first and the last among them."""
-    if count <= most:
-        return list(range(count))
-    return sorted({round(i * (count - 1) / (most - 1)) for i in range(most)})

@@ -7,8 +7,9 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from auglabel.lab.methods.comparisons import METRICS, Comparison
+from auglabel.lab.methods.methods import Method
 from auglabel.lab.pictures.contact_sheet import WEAKEST_RED
-from auglabel.lab.report.comparisons import METRICS, Comparison
 from auglabel.lab.report.figure import (
     Control,
     ReportFigure,
@@ -16,10 +17,9 @@ from auglabel.lab.report.figure import (
     corruption_controls,
     new_chart,
     only,
-    thinned,
     titles_in,
 )
-from auglabel.lab.report.methods import Method
+from auglabel.lab.runs.label_tables import thinned
 
 MOST_POINTS = 12_000  # of the learned labels: more would make the page heavy, so epochs are thinned
 

@@ -14,14 +14,14 @@ from typing import Any
 import yaml
 
 from auglabel import __version__
+from auglabel.lab.methods.comparisons import METRICS, Comparison, Place, comparisons_of
+from auglabel.lab.methods.methods import Method, TrainedRun, by_data, methods_of
+from auglabel.lab.methods.verdict import Verdict
 from auglabel.lab.paper.page import Block
 from auglabel.lab.pictures.vega import load_altair
-from auglabel.lab.report.comparisons import METRICS, Comparison, Place, comparisons_of
 from auglabel.lab.report.figure import ReportFigure
 from auglabel.lab.report.figures import figures_of
-from auglabel.lab.report.methods import Method, TrainedRun, by_data, methods_of
 from auglabel.lab.report.paper_values import paper_value
-from auglabel.lab.report.verdict import Verdict
 from auglabel.util.resources import resource_folder
 
 HERE = resource_folder("lab/report")

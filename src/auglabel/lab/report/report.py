@@ -10,13 +10,13 @@ from PIL import Image
 from rich.console import Console
 
 from auglabel.errors import UserError
+from auglabel.lab.methods.methods import TrainedRun, by_data, methods_of, read_run
 from auglabel.lab.pictures.show import sheet_of
 from auglabel.lab.pictures.vega import load_altair
 from auglabel.lab.recipe.build import data_for
 from auglabel.lab.recipe.options import pairs
 from auglabel.lab.recipe.read import NAMED, read_recipe
 from auglabel.lab.recipe.recipe import ELSEWHERE, flat
-from auglabel.lab.report.methods import TrainedRun, by_data, methods_of, read_run
 from auglabel.lab.report.page import Picture, Section, parts_of, picture_of, render
 from auglabel.lab.runs.run import Run
 from auglabel.util.atomic_write import write_bytes, write_text

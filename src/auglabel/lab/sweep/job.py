@@ -21,8 +21,8 @@ from auglabel.errors import UserError
 from auglabel.lab.evaluate.network import LoadedNetwork, network_of_run
 from auglabel.lab.evaluate.options import EvalOptions
 from auglabel.lab.evaluate.request import fit, measure_network
+from auglabel.lab.parts.catalogue import augmentation_for
 from auglabel.lab.process.memory import keep_memory
-from auglabel.lab.recipe.catalogue import augmentation_for
 from auglabel.lab.recipe.options import MENUS, defaults_of
 from auglabel.lab.recipe.recipe import ELSEWHERE, Choice, Recipe, flat, stored_meaning
 from auglabel.lab.recipe.seeding import generator_for
@@ -151,7 +151,8 @@ class Results:
             seed=facts.seed,
             parameters=facts.parameters,
             data=facts.data,
-            labelled_images=facts.data.images["train"] + facts.data.images["validation"],
+            labelled_images=facts.labelled_images
+            or facts.data.images["train"] + facts.data.images["validation"],
             validation=epochs[-1].validation or None,
             labels=_labels_of(job, run),
             seconds={

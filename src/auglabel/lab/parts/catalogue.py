@@ -34,7 +34,7 @@ from auglabel.data.source import DataSet
 from auglabel.destroyed import DestroyedAutoLabel
 from auglabel.distance import DistanceGrid
 from auglabel.errors import UserError
-from auglabel.lab.recipe.variants import AutoLabelVariant
+from auglabel.lab.parts.variants import AutoLabelVariant
 from auglabel.labels import CCAT, FixedTable, LabelPolicy, LabelSmoothing, MixupLabels, OneHot
 from auglabel.losses import GAMMA, focal_loss, jensen_shannon, trades, weighted_cross_entropy
 from auglabel.models.by_name import imported
@@ -90,6 +90,7 @@ def autolabel(
     grid: DistanceGrid,
     alpha: float | Literal["auto"] = "auto",
     start_table: str | None = None,
+    replay: str | None = None,  # which training reads: see lab/train/learned.py
     epochs: int | None = None,
 ) -> AutoLabel:
     """AutoLabel, from one-hot labels or from those of a file.
@@ -97,6 +98,7 @@ def autolabel(
     Args:
         alpha: how far one epoch moves a label: alpha times the calibration error; auto needs no setting
         start_table: file of an audit, or of a table that another run learned, to begin with
+        replay: a finished run whose labels are used, epoch by epoch, and none learned: no hold-out is needed
     """
     policy = AutoLabel(num_classes, len(grid), alpha, epochs)
     if start_table is not None:
@@ -228,11 +230,6 @@ REGIMES: dict[str, Regime] = {
     "erasing_soft": Regime("erasing", "soft_augmentation", loss="weighted_cross_entropy"),
     "erasing_autolabel": Regime("erasing", "autolabel"),
 }
-
-
-def regime(name: str) -> Regime:
-    """The regime of that name; for one that is not there, a sentence with the nearest."""
-    return entry("regime", REGIMES, name)
 
 
 def labels_for(

@@ -13,9 +13,9 @@ from functools import cached_property
 
 from typing_extensions import Self
 
+from auglabel.lab.methods.comparisons import OVERALL, Comparison, Place
+from auglabel.lab.methods.methods import Method
 from auglabel.lab.paper.verdicts import Part
-from auglabel.lab.report.comparisons import OVERALL, Comparison, Place
-from auglabel.lab.report.methods import Method
 from auglabel.lab.runs.metric_list import METRICS, Metric, metric_named
 
 CLEAN: Place = ("clean", None)

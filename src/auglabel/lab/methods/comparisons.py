@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from auglabel.corrupt import SEVERITIES, SUITES
+from auglabel.lab.methods.methods import Method, TrainedRun
 from auglabel.lab.recipe.recipe import flat
-from auglabel.lab.report.methods import Method, TrainedRun
 from auglabel.lab.runs.evaluations import BinSums, CorruptionFacts, MeasuredRow, MeasuredRun
 from auglabel.lab.runs.metric_list import metric_named
 

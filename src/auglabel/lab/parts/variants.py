@@ -69,11 +69,9 @@ class AutoLabelVariant(AutoLabel):
             return means.sum(dim=0).unsqueeze(1).expand_as(sums)
         if self.from_buckets == "shuffled":
             return sums[:, self.order()]
-        if self.from_buckets == "next":
-            return torch.cat([torch.cat([kind[:, 1:], kind[:, -1:]], dim=1) for kind in kinds], dim=1)
-        if self.from_buckets == "previous":
-            return torch.cat([torch.cat([kind[:, :1], kind[:, :-1]], dim=1) for kind in kinds], dim=1)
-        return sums
+        step = {"own": 0, "next": 1, "previous": -1}[self.from_buckets]
+        places = [(torch.arange(count) + step).clamp(0, count - 1) for count in self.grid.levels]
+        return torch.cat([kind[:, place] for kind, place in zip(kinds, places, strict=True)], dim=1)
 
     def order(self) -> Tensor:
         """Whose calibration each bucket takes when shuffled: along one circle through all, never its own."""
