@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -99,7 +99,6 @@ def compare(name: str, words: Sequence[str], options: CompareOptions, executor: 
 
 def _tell(contest: Contest, out: Path, console: Console) -> None:
     """What was chosen, the table and the verdict, and all of it as a page."""
-    titles: dict[str, str] = {}
     for candidate in contest.candidates:
         value = contest.chosen(candidate)
         if value:
@@ -109,12 +108,10 @@ def _tell(contest: Contest, out: Path, console: Console) -> None:
                 markup=False,
                 soft_wrap=True,
             )
-        runs = [contest.results.run(job) for job in contest.jobs(candidate)]
-        titles |= {str(run.path): candidate.name for run in runs if run.model_file.is_file()}
     if (verdict := contest.verdict()) is not None:
         show(verdict, console)
-    if titles:
-        _write_page(titles, out, console)
+    if titles := contest.trained():
+        write_page(titles, out / "compare.html", console)
 
 
 def show(verdict: Verdict, console: Console) -> None:
@@ -137,8 +134,9 @@ def show(verdict: Verdict, console: Console) -> None:
         console.print(sentence, markup=False, soft_wrap=True)
 
 
-def _write_page(titles: dict[str, str], out: Path, console: Console) -> None:
-    options = ReportOptions(out=str(out / "compare.html"), title="Which labels should I use?")
+def write_page(titles: Mapping[str, str], out: Path, console: Console) -> None:
+    """Write all of it as a page, if what draws charts is installed; `titles` are the methods by run."""
+    options = ReportOptions(out=str(out), title="Which labels should I use?")
     try:
         path = report(list(titles), options, [], console, titles)
     except ImportError as missing:
