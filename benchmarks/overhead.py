@@ -48,9 +48,8 @@ REGIMES = {
     "mixup": ("mixup", "mixup_autolabel"),
     "adversarial": ("at_multi", "at_autolabel"),
 }
-LABELS = {"one-hot": []} | {
-    rule: [f"--calibrate.rule={rule}", "--alpha=0.02"] for rule in ("pooled", "exact")
-}
+RULES = {rule: [f"--calibrate.rule={rule}", "--alpha=0.02"] for rule in ("pooled", "exact")}
+LABELS = {"one-hot": [], **RULES}
 
 
 def words_for(augmentation: str, labels: str) -> list[str]:

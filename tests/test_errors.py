@@ -392,8 +392,8 @@ TABLE = [
     (
         None,
         [*TRAIN, "--name=x"],
-        "--name: this could be augment.name or data.name or labels.name or model.name or schedule.name; "
-        "say which.",
+        "--name: this could be augment.name or data.name or labels.name or model.name or optimizer.name or "
+        "schedule.name; say which.",
     ),
     (
         text("mine.yaml", "base: other.yaml"),

@@ -6,10 +6,10 @@ import re
 import pytest
 import torch
 import torch.nn.functional as F
+from auglabel.lab.recipe.schedules import cosine
 
 from auglabel import AutoLabel, RandAug, cli
 from auglabel.augment.clean import crop_and_flip
-from auglabel.lab.parts.schedules import cosine
 from auglabel.lab.recipe.build import data_for, model_for
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.recipe.seeding import generator_for
@@ -175,13 +175,7 @@ def test_alpha_auto_is_told_of_the_epochs_in_which_labels_are_learned():
 
 
 def test_before_the_switch_nothing_is_changed_but_the_length_of_the_schedule():
-    level = [
-        "--regime=randaug_autolabel",
-        "--alpha=0.05",
-        "--schedule=steps",
-        "--schedule.warmup=0",
-        "--schedule.drops=[]",
-    ]
+    level = ["--alpha=0.3", "--schedule=steps", "--schedule.warmup=0", "--schedule.drops=[]"]
     back, plain = trainer_for(*level), trainer_for(*level, "--give_back=null")
     assert train(back, until=8) == train(plain, until=8)
     require_equal(back, plain)

@@ -15,7 +15,7 @@ from auglabel.lab.recipe.recipe import Choice
 from auglabel.lab.recipe.row_recipes import gpu_hours, row_recipes
 from auglabel.lab.train.trainer import Trainer
 
-PUBLISHED = yaml.safe_load((RECIPES.parent / "lab" / "paper" / "published.yaml").read_text())
+PUBLISHED = yaml.safe_load((RECIPES.parent / "lab" / "study" / "published.yaml").read_text())
 
 # What the paper says, written down once more: per data set, then per row.
 WIDE = {

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import torch
 from torch import Generator, Tensor, nn
 
 from auglabel.augment.base import Augmentation
+from auglabel.augment.normalized import OnNormalized
 from auglabel.auto_step import AutoStep
 from auglabel.autolabel import AutoLabel
 from auglabel.calibration import Calibration
 from auglabel.errors import UserError, UserTypeError
 from auglabel.labels import LabelPolicy, TablePolicy
-from auglabel.measure import Batches, calibrate, turns_to_see_all
+from auglabel.measure import Batches, calibrate, pair, turns_to_see_all
 from auglabel.pooling import Pool
+from auglabel.table_file import table_text
 from auglabel.util.checks import kind_of, require_whole
 from auglabel.util.ranks import rank_and_world
 from auglabel.view import View
@@ -26,7 +30,9 @@ class AugmentAndLabel(nn.Module):
     With `rule="pooled"` each validation image visits `visits` buckets an epoch, and a `Pool` makes the most
     of it; "exact" is the paper's, every image in every bucket. `policy` takes the place of AutoLabel; one
     that does not learn is left as it is by `update`, so that a loop stays the same for all kinds of labels.
-    `epochs` is for alpha "auto": the number of updates until labels are final.
+    `epochs` is for alpha "auto": the number of updates until labels are final. `mean` and `std`, a number per
+    channel, are for images that come normalised, and go to the model so. Labels equal to `ignore_index` get a
+    row of zeros for a target, which `losses.soft_cross_entropy` leaves out, and are not measured.
     After `freeze` the labels stay, and the validation images may be trained on.
     The state holds the table, the pool and the number of updates, which is what resuming takes, and names the
     distances they are for: it loads into no other augmentation.
@@ -47,6 +53,9 @@ class AugmentAndLabel(nn.Module):
         visits: int = 2,
         memory: float = 0.5,
         bins: int = 15,
+        mean: Sequence[float] | None = None,
+        std: Sequence[float] | None = None,
+        ignore_index: int | None = None,
     ) -> None:
         super().__init__()
         if not isinstance(augment, Augmentation):
@@ -57,7 +66,11 @@ class AugmentAndLabel(nn.Module):
             raise UserError(f'rule must be "pooled" or "exact", got {kind_of(rule)}.')
         require_whole("visits", visits, 1)
         require_whole("bins", bins, 1)
-        self.augment = augment
+        if mean is not None and std is not None:
+            augment = OnNormalized(augment, mean, std)
+        elif mean is not None or std is not None:
+            raise UserError("mean and std come together, got only one of them.")
+        self.augment, self.ignore_index = augment, ignore_index
         if policy is None:
             if num_classes is None:
                 raise UserTypeError("AugmentAndLabel takes num_classes, or a policy instead.")
@@ -82,7 +95,10 @@ class AugmentAndLabel(nn.Module):
     ) -> tuple[Tensor, Tensor]:
         """The augmented images and their targets (B, K). Only attacks use `model`."""
         view = self.view(images, labels, model, generator=generator)
-        return view.images, self.policy(view)
+        if self.ignore_index is None:
+            return view.images, self.policy(view)
+        known, view = _some_label(view, self.ignore_index)
+        return view.images, self.policy(view) * known[:, None]
 
     def view(
         self,
@@ -126,7 +142,7 @@ class AugmentAndLabel(nn.Module):
         seen = calibrate(
             model,
             self.augment,
-            loader,
+            loader if self.ignore_index is None else _labelled(loader, self.ignore_index),
             visits=self.visits,
             turn=turn,
             bins=self.bins,
@@ -152,8 +168,14 @@ class AugmentAndLabel(nn.Module):
         state_dict.setdefault(f"{prefix}frozen", torch.zeros((), dtype=torch.bool))  # older states have none
         super()._load_from_state_dict(state_dict, prefix, *rest)
 
+    def show(self) -> None:
+        """Print the table: a line per kind, a column per level, in %."""
+        print(f"Label confidence in %, after {int(self.updates)} updates")
+        print(table_text(self.table, self.augment.grid, self.augment.level_name))
+
     def extra_repr(self) -> str:
-        return f"augment={type(self.augment).__name__}, rule={self.rule}, updates={int(self.updates)}"
+        visits = f", visits={self.visits}" if self.rule == "pooled" else ""
+        return f"{self.augment!r}, rule={self.rule}{visits}, updates={int(self.updates)}"
 
 
 def _require_policy(augment: Augmentation, policy: LabelPolicy, alone: bool) -> None:
@@ -166,6 +188,20 @@ def _require_policy(augment: Augmentation, policy: LabelPolicy, alone: bool) -> 
             f"the policy has a table of {len(policy.table)} buckets, but {type(augment).__name__} has "
             f"{len(augment.grid)}: build it with len(augment.grid)."
         )
+
+
+def _some_label(view: View, ignored: int) -> tuple[Tensor, View]:
+    """Which images have labels, their partners too, and the view with class 0 for labels that are ignored."""
+    parts = {"labels": view.labels} | ({} if view.partner is None else {"partner": view.partner})
+    known = torch.stack([part != ignored for part in parts.values()]).all(dim=0)
+    return known, replace(view, **{name: part.where(part != ignored, 0) for name, part in parts.items()})
+
+
+def _labelled(loader: Batches, ignored: int) -> Batches:
+    for images, labels in map(pair, loader):
+        known = labels != ignored
+        if known.any():
+            yield images[known.to(images.device)], labels[known]
 
 
 def _generator(turn: int) -> Generator:

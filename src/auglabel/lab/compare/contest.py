@@ -74,6 +74,11 @@ class Contest:
         in_order = [jobs[n] for n in range(len(self.seeds)) for jobs in by_seed if jobs]
         return failed + run_all(in_order, self.results, executor, console)
 
+    def trained(self) -> dict[str, str]:
+        """The path of every finished run that is reported, with the name of its method."""
+        runs = [(each.name, self.results.run(job)) for each in self.candidates for job in self.jobs(each)]
+        return {str(run.path): name for name, run in runs if run.model_file.is_file()}
+
     def verdict(self) -> Verdict | None:
         """What the results that are there show; None before there are any."""
         clean, corrupted = Comparison("", ""), Comparison("", "")

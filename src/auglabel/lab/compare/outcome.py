@@ -14,12 +14,12 @@ from auglabel.lab.report.report import report_if_possible
 from auglabel.lab.runs.metric_list import METRICS
 
 SIGNS = {"best": "*", "equal": "=", "": " "}
+TITLE = "Which labels should I use?"
 TEMPERATURES = "T, TA: at the temperature of lowest NLL on clean, on augmented validation images"
 
 
 def tell(contest: Contest, out: Path, console: Console) -> None:
     """What was chosen, the table and the verdict, and all of it as a page."""
-    titles: dict[str, str] = {}
     for candidate in contest.candidates:
         value = contest.chosen(candidate)
         if value:
@@ -29,13 +29,10 @@ def tell(contest: Contest, out: Path, console: Console) -> None:
                 markup=False,
                 soft_wrap=True,
             )
-        runs = [contest.results.run(job) for job in contest.jobs(candidate)]
-        titles |= {str(run.path): candidate.name for run in runs if run.model_file.is_file()}
     if (verdict := contest.verdict()) is not None:
         show(verdict, console)
-    if titles:
-        title = "Which labels should I use?"
-        report_if_possible(list(titles), out / "compare.html", title, console, titles)
+    if titles := contest.trained():
+        report_if_possible(list(titles), out / "compare.html", TITLE, console, titles)
 
 
 def show(verdict: Verdict, console: Console) -> None:
