@@ -106,6 +106,8 @@ class Engine:
     """keep images channel by channel together: faster convolutions"""
     compile: bool = False
     """let torch.compile make the network faster; the first step then takes long"""
+    deterministic: bool = True
+    """cuDNN: the same result every time; false lets it choose its fastest algorithms, which may differ by run"""
 
 
 class Choice(NamedTuple):
