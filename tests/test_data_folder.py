@@ -734,7 +734,9 @@ def test_colours_that_a_palette_lacks_make_a_broken_image(tree, memory_gb, monke
         folder(tree, memory_gb=memory_gb, cache=False).train.fetch(torch.tensor([0]))
 
 
-def test_imagenet_s_halves_are_the_same_for_every_seed_and_older_runs_keep_their_own(small_imagenet, tmp_path):
+def test_imagenet_s_halves_are_the_same_for_every_seed_and_older_runs_keep_their_own(
+    small_imagenet, tmp_path
+):
     def halves(name, seed):
         recipe = read_recipe(name, [f"--data.root={small_imagenet}", f"--seed={seed}"])
         _, parts = data_for(recipe)

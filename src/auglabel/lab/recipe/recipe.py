@@ -107,7 +107,7 @@ class Engine:
     compile: bool = False
     """let torch.compile make the network faster; the first step then takes long"""
     deterministic: bool = True
-    """cuDNN: the same result every time; false lets it choose its fastest algorithms, which may differ by run"""
+    """cuDNN: the same result every time; false: its fastest algorithms, whose results may differ a little"""
 
 
 class Choice(NamedTuple):

@@ -14,7 +14,6 @@ from dataclasses import replace
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from auglabel.augment.clean import Clean, crop_and_flip
 from auglabel.augment_and_label import AugmentAndLabel
@@ -29,8 +28,10 @@ from auglabel.lab.recipe.seeding import generator_for, seed_for
 from auglabel.lab.runs.records import Epoch, TrainingState
 from auglabel.lab.train import feed
 from auglabel.lab.train.accelerator import accelerator_for
+from auglabel.lab.train.averaging import averaged
 from auglabel.labels import TablePolicy
 from auglabel.measure import measure
+from auglabel.util.randomness import to_device
 from auglabel.view import View
 
 LOOK = 10  # steps between looks at the losses: each look makes an accelerator wait
@@ -96,7 +97,7 @@ class Trainer:
                 return
             start = time.perf_counter()
             images, labels = next(loaded)
-            self._step(images.to(self.device), labels.to(self.device), len(rows))
+            self._step(to_device(images, self.device), to_device(labels, self.device), len(rows))
             self.state.batch += 1
             if len(self.recent) >= LOOK:
                 self.look()  # waits for an accelerator: part of the training
@@ -159,7 +160,9 @@ class Trainer:
         """Add up the losses of the last steps; stop if one of them, or a weight, is no number."""
         if not self.recent:
             return
-        losses = torch.stack(self.recent).double().cpu()
+        sound = torch.stack([parameter.isfinite().all() for parameter in self.plain.parameters()]).all()
+        seen = torch.cat([torch.stack(self.recent).double(), sound.double()[None]]).cpu()  # waits once
+        losses = seen[:-1]
         first = self.step - len(losses)
         self.recent = []
         if not losses.isfinite().all():
@@ -167,7 +170,7 @@ class Trainer:
             raise Diverged(f"the loss is {losses[step - first - 1]:g} at step {step}. {LOWER}")
         for loss in losses.tolist():
             self.state.loss += loss
-        if not all(parameter.isfinite().all() for parameter in self.plain.parameters()):
+        if not seen[-1]:
             raise Diverged(f"a weight is no longer a number after step {self.step}. {LOWER}")
 
     @torch.no_grad()
@@ -218,7 +221,7 @@ class Trainer:
 
     def _validation_views(self) -> Iterator[View]:
         for images, labels in self.validation_batches():
-            images, labels = images.to(self.device), labels.to(self.device)
+            images, labels = to_device(images, self.device), to_device(labels, self.device)
             yield View(images, labels, torch.zeros_like(labels), torch.zeros(len(labels), device=self.device))
 
     def table(self) -> Tensor | None:
@@ -262,9 +265,3 @@ def learned_for(recipe: Recipe, num_classes: int) -> AugmentAndLabel:
     return AugmentAndLabel(
         augment, policy=policy, rule=how.rule, visits=how.visits, memory=how.memory, bins=how.bins
     )
-
-
-def averaged(model: nn.Module, decay: float) -> AveragedModel | None:
-    if not decay:
-        return None
-    return AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(decay), use_buffers=True)
