@@ -50,7 +50,8 @@ class Trainer:
     ):
         if len(parts.train) < 2:
             raise UserError(f"training needs at least 2 images, but the split leaves {len(parts.train)}.")
-        self.recipe, self.parts, self.workers = recipe, parts, workers
+        self.recipe, self.parts = recipe, parts
+        self.training, self.validation = (feed.Feed(s, workers) for s in (parts.train, parts.validation))
         self.seed = recipe.training.seed
         self.accelerator = accelerator_for(recipe, device)
         self.rank, self.world = self.accelerator.process_index, self.accelerator.num_processes
@@ -90,7 +91,7 @@ class Trainer:
         order, number = self._order(self.state.epoch), self.state.epoch
         shares = [rows[self.rank :: self.world] for rows in order[self.state.batch :]]
         draw = seed_for(self.seed, "crop", number)
-        loaded = feed.batches(self.parts.train, shares, draw=draw, workers=self.workers)
+        loaded = self.training.batches(shares, draw)
         self.model.train()
         for rows in order[self.state.batch :]:
             if stop(self.step):
@@ -209,7 +210,7 @@ class Trainer:
 
     def validation_batches(self) -> Iterator[feed.Batch]:
         rows = feed.in_turn(self.parts.validation, self.recipe.calibrate.batch_size, self.rank, self.world)
-        return feed.batches(self.parts.validation, rows, workers=self.workers)
+        return self.validation.batches(rows)
 
     def measure_validation(self) -> dict[str, float]:
         """Accuracy and calibration on the validation images as they are; nothing if there are none."""
