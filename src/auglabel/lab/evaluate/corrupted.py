@@ -6,6 +6,8 @@ import contextlib
 import hashlib
 import json
 import math
+import shutil
+import tempfile
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -64,13 +66,17 @@ class MadeImages(CorruptedImages):
     def __init__(self, options: Corruptions, cache: Path | None = None) -> None:
         super().__init__(options)
         self.cache = cache
+        self._decoded: Kept | None = None
+        self._folder: tempfile.TemporaryDirectory[str] | None = None  # of the decoded images
 
     def require(self, name: str) -> None:
         self.made(name, 1, torch.zeros(1, 3, 16, 16, dtype=torch.uint8), torch.arange(1))
 
     def source(self, name: str, severity: int, test: Source, data: DataSet | None = None) -> Source:
         require_large(*test.shape[1:])
-        made = Made(test, partial(self.made, name, severity))
+        if name == "frost":  # its textures are drawn here, not by each worker again
+            self.made(name, severity, torch.zeros(1, *test.shape, dtype=torch.uint8), torch.arange(1))
+        made = Made(self._decoded_once(test), partial(self.made, name, severity))
         if self.cache is None or data is None or math.prod(test.shape) > LARGEST_KEPT:
             return made
         if test.streams:  # its checksum is of files, not of the pixels that `resize` and crops make of them
@@ -79,6 +85,17 @@ class MadeImages(CorruptedImages):
         words = json.dumps([*keys, self.options.frost, __version__, torch.__version__])
         key = hashlib.blake2b(words.encode(), digest_size=8).hexdigest()
         return Kept(made, self.cache / f"{name}-{severity}-{key}")
+
+    def _decoded_once(self, test: Source) -> Source:
+        """The test images; those of files are decoded for the first corruption, and then read."""
+        if not test.streams:
+            return test
+        if self._decoded is None or self._decoded.made is not test:
+            self._folder = tempfile.TemporaryDirectory(prefix="auglabel-")
+            if shutil.disk_usage(self._folder.name).free < 2 * len(test) * math.prod(test.shape):
+                return test
+            self._decoded = Kept(test, Path(self._folder.name) / "decoded")
+        return self._decoded
 
     def made(self, name: str, severity: int, images: Tensor, index: Tensor) -> Tensor:
         """`images` under a corruption, drawn for their `index`."""
@@ -128,11 +145,14 @@ class Made(Source):
         self.labels, self.shape = source.labels, source.shape
 
     def fetch(self, rows: Tensor, draw: int | None = None) -> Tensor:
-        return self.make(self.source.fetch(rows, draw), self.source.index(rows))
+        return self.make(self.source.fetch(rows, draw), self.index(rows))
+
+    def index(self, rows: Tensor) -> Tensor:
+        return self.source.index(rows)
 
 
 class Kept(Source):
-    """Corrupted images that are made once and then read from disk, by any number of processes.
+    """Images that are made (corrupted, decoded) once and then read from disk, by any number of processes.
 
     The file has a record for each image of the whole test set: its checksum and its pixels. A record that is
     missing or torn is made again, and two processes that make the same one write the same bytes. A file that
@@ -141,13 +161,13 @@ class Kept(Source):
 
     streams = True
 
-    def __init__(self, made: Made, path: Path) -> None:
+    def __init__(self, made: Source, path: Path) -> None:
         self.made, self.path = made, path
         self.labels, self.shape = made.labels, made.shape
         self.size = 4 + math.prod(self.shape)  # bytes of a record
 
     def fetch(self, rows: Tensor, draw: int | None = None) -> Tensor:
-        index = self.made.source.index(rows)
+        index = self.index(rows)
         records = self._read(index.tolist())
         missing = torch.tensor([not _sound(record) for record in records])
         if missing.any():
@@ -157,6 +177,9 @@ class Kept(Source):
             self._write({at: records[n] for n, at in enumerate(index.tolist()) if missing[n]})
         pixels = torch.frombuffer(bytearray(b"".join(records)), dtype=torch.uint8).view(len(rows), self.size)
         return pixels[:, 4:].reshape(len(rows), *self.shape)
+
+    def index(self, rows: Tensor) -> Tensor:
+        return self.made.index(rows)
 
     def _read(self, index: Sequence[int]) -> list[bytes]:
         try:

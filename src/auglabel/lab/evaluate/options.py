@@ -31,15 +31,16 @@ class EvalOptions:
     """fit it on clean validation images (T), on images augmented as in the run's training (TA), or on both"""
     batch_size: int = 250
     """images at a time"""
-    workers: int = 0
-    """processes that decode or corrupt images ahead"""
+    workers: int | None = None
+    """processes that decode and corrupt images ahead; if not given 2 for images from files, else none"""
     out: str | None = None
     """directory for the results; RUN/eval if not given"""
 
     def __post_init__(self) -> None:
         require_whole("resamples", self.resamples, 0)
         require_whole("batch_size", self.batch_size, 1)
-        require_whole("workers", self.workers, 0)
+        if self.workers is not None:
+            require_whole("workers", self.workers, 0)
         if self.images is not None:
             require_whole("images", self.images, 1)
 

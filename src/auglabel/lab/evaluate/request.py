@@ -88,12 +88,18 @@ def fit(network: LoadedNetwork, options: EvalOptions) -> Fitted:
     """The temperatures that the options ask for; TA needs the augmentation of a run."""
     recipe = network.recipe
     return fit_temperatures(
-        Predictor(network.model, recipe.training.seed, options.batch_size, options.workers),
+        Predictor(network.model, recipe.training.seed, options.batch_size, _workers(network, options)),
         network.parts.validation,
         None if options.temperature == "clean" else network.augment,
         clean=options.temperature != "augmented",
         bins=recipe.calibrate.bins,
     )
+
+
+def _workers(network: LoadedNetwork, options: EvalOptions) -> int:
+    if options.workers is not None:
+        return options.workers
+    return 2 if network.parts.test.streams else 0
 
 
 def measure_network(
@@ -118,7 +124,7 @@ def measure_network(
             batch_size=options.batch_size,
             resamples=options.resamples,
             bins=recipe.calibrate.bins,
-            workers=options.workers,
+            workers=_workers(network, options),
             data=network.data,
             fitted=fitted or fit(network, options),
             told=lambda line: status.update(f"measuring {line}"),
