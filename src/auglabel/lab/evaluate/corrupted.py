@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -175,15 +176,17 @@ class Kept(Source):
             new = iter(_record(image) for image in made)
             records = [next(new) if gone else old for gone, old in zip(missing, records, strict=True)]
             self._write({at: records[n] for n, at in enumerate(index.tolist()) if missing[n]})
-        pixels = torch.frombuffer(bytearray(b"".join(records)), dtype=torch.uint8).view(len(rows), self.size)
-        return pixels[:, 4:].reshape(len(rows), *self.shape)
+        images = np.empty((len(rows), self.size - 4), np.uint8)
+        for image, record in zip(images, records, strict=True):
+            image[:] = np.frombuffer(record, np.uint8, offset=4)
+        return torch.from_numpy(images).view(len(rows), *self.shape)
 
     def index(self, rows: Tensor) -> Tensor:
         return self.made.index(rows)
 
     def _read(self, index: Sequence[int]) -> list[bytes]:
         try:
-            with self.path.open("rb") as file:
+            with self.path.open("rb", buffering=0) as file:
                 return [file.read(self.size) for at in index if file.seek(at * self.size) >= 0]
         except OSError:
             return [b""] * len(index)
