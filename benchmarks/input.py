@@ -33,7 +33,7 @@ from torch.utils.data import DataLoader, Dataset
 from auglabel.corrupt import SUITES
 from auglabel.data.folder import folder
 from auglabel.data.picture import random_box, stream_of
-from auglabel.lab.evaluate.corrupted import Made, MadeImages
+from auglabel.lab.evaluate.corrupted import CorruptedImages, Made
 from auglabel.lab.evaluate.options import Corruptions
 from auglabel.lab.train.feed import Feed
 
@@ -195,15 +195,15 @@ def corrupted(place: Path, images: int, severities: tuple[int, ...]) -> None:
     test = folder(place, size=SIZE, resize=256, memory_gb=0, cache=False).train
     rows = list(torch.arange(images).split(-(-images // 4)))
     found: dict[str, dict[str, float]] = {}
-    MadeImages(Corruptions()).source("frost", 1, test)  # draws its textures, which are kept
+    CorruptedImages(Corruptions()).source("frost", 1, test)  # draws its textures, which are kept
     for name, workers in (("before", 0), ("now, 1 process", 0), ("now, 2 workers", 2)):
-        made = MadeImages(Corruptions(severities=severities))
+        made = CorruptedImages(Corruptions(severities=severities))
         cpu, clock = used(), time.perf_counter()
         for corruption in SUITES["standard"]:
             for severity in severities:
                 source = made.source(corruption, severity, test)
                 if name == "before":
-                    source = Made(test, partial(made.made, corruption, severity))
+                    source = Made(test, corruption, severity, made.options)
                 for _ in Feed(source, workers).batches(rows):
                     pass
         count = images * len(SUITES["standard"]) * len(severities)

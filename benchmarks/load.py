@@ -13,7 +13,7 @@ import tempfile
 
 LOAD = """
 import sys, time
-from auglabel.lab.recipe.catalogue import DATASETS
+from auglabel.lab.parts.catalogue import DATASETS
 start = time.perf_counter()
 data = DATASETS[sys.argv[1]](sys.argv[2])
 print(time.perf_counter() - start, len(data.train) + (len(data.test) if data.test else 0))

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from auglabel.lab.paper.study import NAMES
+from auglabel.lab.study.row import NAMES
 from auglabel.util.atomic_write import write_text
 
 ROOT = Path(__file__).parents[1]

@@ -1,15 +1,16 @@
 """Results that no run made, for tests of what is done with results."""
 
-import json
 import random
 from collections.abc import Callable
 
 from auglabel.corrupt import SEVERITIES, SUITES
-from auglabel.lab.paper.study import Study
-from auglabel.lab.recipe.catalogue import AUGMENTATIONS
+from auglabel.lab.parts.catalogue import AUGMENTATIONS
+from auglabel.lab.runs.evaluations import MeasuredRow
+from auglabel.lab.runs.records import DataFacts
+from auglabel.lab.study.study import Study
 from auglabel.lab.sweep.job import Job
 from auglabel.lab.sweep.measurement import Measurement
-from auglabel.lab.sweep.result import COLUMNS, FORMAT, label_spread
+from auglabel.lab.sweep.result import KEPT, KindReadings, Result, ResultEvaluation
 from auglabel.pooling import RULE
 
 Value = Callable[[Job, str, str, int | None], float]  # job, metric, condition, severity
@@ -30,47 +31,51 @@ def make_result(
         kind: [1 - 0.01 * n for n in range(levels)]
         for kind, levels in zip(grid.kinds, grid.levels, strict=True)
     }
-    labels = learned if job.recipe.labels.name.startswith("autolabel") else None
-    result = {
-        "format": FORMAT,
-        "name": job.name,
-        "digest": job.digest,
-        "recipe": job.plain,
-        "measured": [each.as_dict() for each in job.measured],
-        "seed": job.recipe.training.seed,
-        "versions": {"pooled_rule": RULE},
-        "data": {"images": job.recipe.split},
-        "seconds": {"training": 50.0, "measuring": 30.0},
-        "validation": {"nll": nll, "ece": 0.1},
-        "validation_augmented": {"nll": nll if augmented_nll is None else augmented_nll, "ece": 0.1},
-        "temperatures": {"T": 1.5, "TA": 2.0},
-        "labelled_images": 1500,
-        "labels": labels,
-        "label_spread": label_spread(labels),
-        "evaluations": [_evaluation(job, each, value) for each in job.measured],
-        "views": _views(job) if job.views is not None else None,
-    }
-    study.results.file(job).write_text(json.dumps(result))
+    split = job.recipe.split
+    images = {name: split[name] if isinstance(split[name], int) else 0 for name in ("train", "validation")}
+    result = Result(
+        name=job.name,
+        digest=job.digest,
+        recipe=job.plain,
+        measured=[each.as_dict() for each in job.measured],
+        versions={"pooled_rule": RULE},
+        seed=job.recipe.training.seed,
+        parameters=1000,
+        data=DataFacts(job.recipe.data.name, "0" * 64, images=images),
+        labelled_images=sum(images.values()),
+        validation={"nll": nll, "ece": 0.1},
+        labels=learned if job.recipe.labels.name.startswith("autolabel") else None,
+        seconds={"training": 50.0, "measuring": 30.0},
+        temperatures={"T": 1.5, "TA": 2.0},
+        evaluations=[_evaluation(job, each, value) for each in job.measured],
+        views=_views(job) if job.views is not None else None,
+        validation_augmented={"nll": nll if augmented_nll is None else augmented_nll, "ece": 0.1},
+    )
+    result.write(study.results.file(job))
 
 
-def _evaluation(job: Job, measurement: Measurement, value: Value) -> dict[str, object]:
-    cells = [(measurement.on, None)]
+def _evaluation(job: Job, measurement: Measurement, value: Value) -> ResultEvaluation:
+    cells: list[tuple[str, int | None]] = [(measurement.on, None)]
     if measurement.on == "corrupted":
         cells = [(name, severity) for name in SUITES["paper"] for severity in SEVERITIES]
-    return {
-        "columns": list(COLUMNS),
-        "rows": [
-            [name, severity, 1000, *(value(job, metric, name, severity) for metric in COLUMNS[3:])]
-            for name, severity in cells
-        ],
-    }
+    rows = [
+        MeasuredRow(
+            name,
+            severity,
+            1000,
+            {metric: value(job, metric, name, severity) for metric in KEPT},
+            {at: {m: value(job, f"{m} {at}", name, severity) for m in KEPT} for at in ("T", "TA")},
+        )
+        for name, severity in cells
+    ]
+    return ResultEvaluation([], rows)
 
 
-def _views(job: Job) -> dict[str, object]:
+def _views(job: Job) -> dict[str, KindReadings]:
     assert job.views is not None
     grid = AUGMENTATIONS[job.views.name](**job.views.options).grid
     falling = {
         kind: [0.9 - 0.05 * n for n in range(levels)]
         for kind, levels in zip(grid.kinds, grid.levels, strict=True)
     }
-    return {kind: {"count": [100] * len(v), "accuracy": v, "ece": v} for kind, v in falling.items()}
+    return {kind: KindReadings([100] * len(v), v, v) for kind, v in falling.items()}

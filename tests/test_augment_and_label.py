@@ -122,6 +122,36 @@ def test_labels_that_do_not_learn_make_the_update_do_nothing(policy, linear_mode
     assert together.updates == 0
 
 
+def test_frozen_labels_stay_and_the_loader_is_left_alone(linear_model, loader):
+    together, untouched = learned(), learned()
+    for each in (together, untouched):
+        each.update(linear_model, loader)
+    together.freeze()
+    table = together.table.clone()
+    assert table.min() < 1
+    assert together.update(linear_model, iter(int, 1)) is None  # a loader without an end
+    assert torch.equal(together.table, table)
+    assert int(together.updates) == 1
+    together.freeze(False)
+    assert together.update(linear_model, loader) is not None
+    untouched.update(linear_model, loader)
+    assert not torch.equal(untouched.table, table)
+
+
+def test_a_state_says_whether_labels_are_frozen_and_older_ones_are_not(linear_model, loader):
+    together, again = learned(), learned()
+    together.update(linear_model, loader)
+    together.freeze()
+    state = together.state_dict()
+    again.load_state_dict(state)
+    assert again.update(linear_model, loader) is None
+    del state["frozen"]
+    kept = dict(state)
+    again.load_state_dict(state)
+    assert state.keys() == kept.keys()  # the caller's is left as it was
+    assert again.update(linear_model, loader) is not None
+
+
 def test_another_policy_that_learns_may_come_with_its_own_start(linear_model, loader):
     policy = AutoLabel(10, 15, alpha=0.5)
     policy.table.fill_(0.7)
@@ -147,7 +177,8 @@ def test_one_hot_labels_have_no_table():
     ("arguments", "options", "sentence"),
     [
         (("augmix", 10, 0.1), {}, "AugmentAndLabel takes an Augmentation, such as AugMix"),
-        ((AugMix(), 10), {}, "AugmentAndLabel takes num_classes and alpha, or a policy"),
+        ((AugMix(),), {}, "AugmentAndLabel takes num_classes, or a policy"),
+        ((AugMix(),), {"policy": OneHot(10), "epochs": 5}, "got both"),
         ((AugMix(), 10), {"policy": OneHot(10)}, "got both"),
         ((AugMix(),), {"policy": "one_hot"}, "policy must be a LabelPolicy"),
         ((RandAug(),), {"policy": FixedTable(10, [1.0])}, "a table of 1 buckets, but RandAug has 82"),

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from auglabel import AugMix, Clean, CutMix, Mixup, RandAug
+from auglabel import AugMix, Clean, CutMix, Erasing, Mixup, RandAug, WideCrop
 from auglabel.augment import ops
 
 
@@ -106,8 +106,17 @@ def test_options_that_mean_nothing_are_refused(options, message):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16])
 @pytest.mark.parametrize(
     "augment",
-    [AugMix(operations=["translate_x"]), AugMix(chains=2), Mixup(), CutMix(), RandAug(), Clean()],
-    ids=["augmix", "augmix of chains", "mixup", "cutmix", "randaug", "clean"],
+    [
+        AugMix(operations=["translate_x"]),
+        AugMix(chains=2),
+        Mixup(),
+        CutMix(),
+        RandAug(),
+        WideCrop(),
+        Erasing(fill="mean"),
+        Clean(),
+    ],
+    ids=["augmix", "augmix of chains", "mixup", "cutmix", "randaug", "wide crop", "erasing", "clean"],
 )
 def test_images_that_require_gradients_are_moved_as_others_and_get_theirs(augment, dtype):
     images, labels = torch.rand(8, 3, 12, 12).to(dtype), torch.arange(8)

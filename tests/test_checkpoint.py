@@ -1,12 +1,14 @@
 import errno
 import pickle
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import save_file
 
+from auglabel.errors import UserError
 from auglabel.lab.runs.checkpoint import load_checkpoint, load_weights, save_checkpoint, save_weights
 
 
@@ -167,3 +169,52 @@ def test_a_missing_file_is_named(tmp_path):
         load_checkpoint(tmp_path / "none")
     with pytest.raises(FileNotFoundError, match=r"no file .*none"):
         load_weights(tmp_path / "none")
+
+
+class Runs:
+    """Runs code where it is unpickled."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return open, (str(self.path), "w")
+
+
+def refused(path, told):
+    with pytest.raises(UserError, match=told) as error:
+        load_weights(path)
+    assert "\n" not in str(error.value)
+
+
+def test_weights_of_torchs_own_format_are_read_but_no_code_of_theirs_is_run(tmp_path):
+    weights = {"a": torch.arange(3.0), "b": torch.ones(2, dtype=torch.int64)}
+    torch.save({"model": weights, "epoch": 1}, tmp_path / "net.pth")
+    found = load_weights(tmp_path / "net.pth")
+    assert found.keys() == weights.keys()
+    assert all(torch.equal(found[name], weights[name]) for name in weights)
+    for legacy in (True, False):
+        bad = {"a": Runs(tmp_path / "ran")}
+        torch.save(bad, tmp_path / "bad.pt", _use_new_zipfile_serialization=not legacy)
+        refused(tmp_path / "bad.pt", r"bad\.pt cannot be read as weights \(.*torch\.save\(model\.state_dict")
+    (tmp_path / "bad.bin").write_bytes(pickle.dumps(Runs(tmp_path / "ran")))
+    refused(tmp_path / "bad.bin", "cannot be read as weights")
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_file_of_torchs_that_holds_no_weights_is_refused(tmp_path):
+    path = tmp_path / "net.pth"
+    for other in (torch.zeros(3), [1], {"a": 1}, {"state_dict": {"a": [torch.zeros(1)]}}):
+        torch.save(other, path)
+        refused(path, r"must hold a state dict: torch\.save\(model\.state_dict\(\), path\)")
+    torch.save({"a": torch.zeros(100)}, path)
+    whole = path.read_bytes()
+    for broken in (b"", whole[:100], whole[: len(whole) // 2]):
+        path.write_bytes(broken)
+        refused(path, "cannot be read as weights")
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as bomb:
+        bomb.writestr("archive/data/0", bytes(2**28 + 1))
+    refused(path, r"unpacks to 268,435,457 bytes")
+    path.unlink()
+    with pytest.raises(FileNotFoundError, match="there is no file"):
+        load_weights(path)

@@ -2,7 +2,19 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from auglabel import Augmentation, AugMix, Clean, CutMix, DistanceGrid, Mixup, RandAug, View, pgd
+from auglabel import (
+    Augmentation,
+    AugMix,
+    Clean,
+    CutMix,
+    DistanceGrid,
+    Erasing,
+    Mixup,
+    RandAug,
+    View,
+    WideCrop,
+    pgd,
+)
 from auglabel.corrupt import corrupt
 from auglabel.util.checks import require_images
 
@@ -10,7 +22,9 @@ LABELS = torch.tensor([0, 1])
 
 
 @pytest.mark.parametrize(
-    "augment", [AugMix(), RandAug(), Mixup(), CutMix(), Clean()], ids=lambda a: type(a).__name__
+    "augment",
+    [AugMix(), RandAug(), Mixup(), CutMix(), WideCrop(), Erasing(fill="mean"), Clean()],
+    ids=lambda a: type(a).__name__,
 )
 def test_pixels_one_rounding_step_above_1_are_cut_to_1(augment):
     white = F.interpolate(torch.ones(2, 3, 256, 256), size=(224, 224), mode="bilinear", antialias=True)

@@ -1,4 +1,6 @@
+import functools
 import os
+import pkgutil
 import re
 import shutil
 import signal
@@ -95,6 +97,49 @@ def test_a_missing_extra_is_named_without_a_traceback():
     assert done.returncode == 1
     assert done.stderr.strip().count("\n") == 0
     assert "pip install 'auglabel[train]'" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("module", "way_out"),
+    [
+        ("yaml", "Install the extra that brings it: pip install 'auglabel[train]'."),
+        ("optuna.samplers", "Install the extra that brings it: pip install 'auglabel[sweep]'."),
+        ("cv2", "Install the extra that brings it: pip install 'auglabel[corrupt]'."),
+        ("numpy", "Install it: pip install numpy."),
+        ("some_package_of_others", "No extra of auglabel brings it: install the package that has it."),
+    ],
+)
+def test_a_missing_module_is_not_said_to_come_with_an_extra_that_lacks_it(
+    module, way_out, demo_that_raises, capsys
+):
+    demo_that_raises(ModuleNotFoundError(f"No module named {module!r}", name=module))
+    assert cli.main(["demo"]) == 1
+    assert capsys.readouterr().err == f"auglabel: demo needs {module}, which is not installed. {way_out}\n"
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "auglabel.lab.recipe.recipe.Optimizer.__post_init__",
+        "auglabel.augment.randaug.RandAug.__init__",
+        "auglabel.labels.LabelPolicy.__init__",
+        "auglabel.models.small.SmallNet.__init__",
+        "auglabel.lab.train.train.TrainOptions.__post_init__",
+    ],
+)
+@pytest.mark.parametrize("kind", [ValueError, TypeError])
+def test_a_bug_in_a_constructor_of_ours_is_no_mistake_of_the_user(place, kind, monkeypatch, tmp_path, capsys):
+    owner, _, name = place.rpartition(".")
+
+    @functools.wraps(getattr(pkgutil.resolve_name(owner), name))
+    def fail(self, *values, **options):
+        raise kind("math domain error")
+
+    monkeypatch.setattr(place, fail)
+    assert cli.main(["train", "embedded", "--tracker=none", f"--out={tmp_path / 'run'}"]) == 1
+    told = capsys.readouterr().err
+    assert told.startswith("Traceback (most recent call last):")
+    assert told.splitlines()[-1].startswith("auglabel: this is a defect of auglabel")
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from torch import nn
 from auglabel.data.source import InMemory
 from auglabel.lab.evaluate.conditions import conditions
 from auglabel.lab.evaluate.evaluate import evaluate
+from auglabel.lab.evaluate.mean_over_corruptions import means_over_corruptions
 from auglabel.lab.evaluate.options import Attack
 
 CORRUPTIONS = """
@@ -107,11 +108,12 @@ def test_corrupted_rows_and_their_means_by_hand():
     assert [row.figures["accuracy"].value for row in found.rows] == pytest.approx(accuracy)
     gaps = [abs(each - 0.75) for each in accuracy]  # 0.25, 0.0833, 0.4167, 0.4167, 0.4167
     assert [row.figures["ece"].value for row in found.rows] == pytest.approx(gaps)
-    for mean in found.means():
-        assert mean["pairs"] == 5
-        assert mean["figures"]["accuracy"] == pytest.approx(8 / 15)
-        assert mean["figures"]["ece"] == pytest.approx(19 / 60)  # pooled it would be 13/60
-    assert [mean["on"] for mean in found.means()] == ["mycorruptions:darker", "corrupted"]
+    means = means_over_corruptions(found.rows)
+    for mean in means:
+        assert mean.pairs == 5
+        assert mean.figures["accuracy"] == pytest.approx(8 / 15)
+        assert mean.figures["ece"] == pytest.approx(19 / 60)  # pooled it would be 13/60
+    assert [mean.on for mean in means] == ["mycorruptions:darker", "corrupted"]
 
 
 class Above(nn.Module):

@@ -23,7 +23,7 @@ from auglabel.data.folder import folder
 from auglabel.data.source import InMemory, Subset, in_memory
 from auglabel.lab.copies.copies import CopyOptions, write_copies
 from auglabel.lab.evaluate.conditions import conditions
-from auglabel.lab.evaluate.corrupted import Made, corrupted_images, overlaps
+from auglabel.lab.evaluate.corrupted import CorruptedImages, Made, overlaps
 from auglabel.lab.evaluate.evaluate import evaluate
 from auglabel.lab.evaluate.options import Attack, Corruptions
 from auglabel.lab.runs.run import Run
@@ -64,7 +64,7 @@ def pictures(count=12, side=16, classes=3):
 
 
 def rows_of(corruptions, *names):
-    return [(each.on, each.severity) for each in conditions(names, Attack(), corrupted_images(corruptions))]
+    return [(each.on, each.severity) for each in conditions(names, Attack(), CorruptedImages(corruptions))]
 
 
 def test_corrupted_stands_for_a_suite_at_every_severity():
@@ -82,7 +82,7 @@ def test_made_pictures_go_by_the_row_in_the_whole_test_set():
     source, rows = pictures(), torch.tensor([7, 2, 11])
     test = Subset(Subset(source, torch.arange(12).flip(0)), 11 - rows)  # a part of a part
     (condition,) = conditions(
-        ["fog"], Attack(), corrupted_images(Corruptions(severities=(3,), corruption_seed=5))
+        ["fog"], Attack(), CorruptedImages(Corruptions(severities=(3,), corruption_seed=5))
     )
     made = condition.source(test, None)
     wanted = corrupt(source.images[rows], "fog", 3, seed=5, index=rows)
@@ -166,7 +166,7 @@ def test_copies_in_the_order_of_the_data_are_matched_row_by_row(run, copies, tmp
     assert found["corruptions"]["from"] == "files in the layout of CIFAR-C whose checksums are unknown"
     test, rows = embedded().test, load_file(Run(run).split_file)["test"]
     (condition,) = conditions(
-        ["fog"], Attack(), corrupted_images(Corruptions(severities=(2,), copies=str(where)))
+        ["fog"], Attack(), CorruptedImages(Corruptions(severities=(2,), copies=str(where)))
     )
     seen = condition.source(Subset(test, rows), None)
     assert torch.equal(seen.fetch(torch.arange(200))[:, 0, 0, 0].long(), 5 * (rows % 50) + 1)
@@ -177,7 +177,7 @@ def test_copies_in_another_order_serve_when_all_images_are_tested(copies):
     source = pictures()
     where = copies(source.labels.sort().values, (16, 16, 3))
     (condition,) = conditions(
-        ["fog"], Attack(), corrupted_images(Corruptions(severities=(2,), copies=str(where)))
+        ["fog"], Attack(), CorruptedImages(Corruptions(severities=(2,), copies=str(where)))
     )
     seen = condition.source(Subset(source, torch.randperm(12)), None)
     assert torch.equal(seen.labels, source.labels.sort().values)
@@ -201,7 +201,7 @@ def test_copies_in_another_order_serve_when_all_images_are_tested(copies):
 def test_copies_of_other_data_are_refused(copies, labels, shape, sentence):
     where = copies(labels, shape)
     (condition,) = conditions(
-        ["fog"], Attack(), corrupted_images(Corruptions(severities=(2,), copies=str(where)))
+        ["fog"], Attack(), CorruptedImages(Corruptions(severities=(2,), copies=str(where)))
     )
     with pytest.raises(ValueError, match=sentence):
         condition.source(pictures(), None)
@@ -249,7 +249,7 @@ def test_copies_made_here_are_those_made_on_the_fly(tmp_path, layout):
     data = data_of(source)
     read = Corruptions(severities=(3,), copies=written(tmp_path, data, ("layout", layout)))
     (on_disk,), (made,) = (
-        conditions(["fog"], Attack(), corrupted_images(c)) for c in (read, Corruptions(severities=(3,)))
+        conditions(["fog"], Attack(), CorruptedImages(c)) for c in (read, Corruptions(severities=(3,)))
     )
     test, every = Subset(source, torch.tensor([8, 1, 4])), torch.arange(3)
     if layout == "folders":  # in the order of classes
@@ -257,13 +257,13 @@ def test_copies_made_here_are_those_made_on_the_fly(tmp_path, layout):
     seen, wanted = on_disk.source(test, data), made.source(test, data)
     apart = (seen.fetch(every).float() - wanted.fetch(every).float()).abs()
     assert (apart.max() == 0) if layout == "npy" else (apart.mean() < 4)  # JPEG
-    assert "procedural frost" in corrupted_images(read).about(["fog", "frost"], source.shape)["from"]
+    assert "procedural frost" in CorruptedImages(read).about(["fog", "frost"], source.shape)["from"]
 
 
 def test_copies_made_of_other_images_or_classes_are_refused(tmp_path):
     data = data_of(pictures())
     read = Corruptions(severities=(3,), copies=written(tmp_path, data, ("layout", "folders")))
-    (condition,) = conditions(["fog"], Attack(), corrupted_images(read))
+    (condition,) = conditions(["fog"], Attack(), CorruptedImages(read))
     other = InMemory(255 - data.test.images, data.test.labels)
     with pytest.raises(ValueError, match="was made of other images: their checksum is"):
         condition.source(other, data_of(other))
@@ -280,12 +280,12 @@ def test_folders_match_a_streamed_set_by_the_names_of_its_files(tmp_path):
         Image.fromarray(picture.permute(1, 2, 0).numpy()).save(place / f"{row:02}.png")
     data = folder(tmp_path / "pictures", memory_gb=0)
     where = written(tmp_path, data, ("layout", "folders"))
-    (condition,) = conditions(["fog"], Attack(), corrupted_images(Corruptions(severities=(3,), copies=where)))
+    (condition,) = conditions(["fog"], Attack(), CorruptedImages(Corruptions(severities=(3,), copies=where)))
     part = Subset(data.train, torch.tensor([5, 0]))
     assert torch.equal(condition.source(part, data).labels, part.labels)
     for place in (tmp_path / "written").rglob("03.JPEG"):
         place.rename(place.with_name("99.JPEG"))
-    (condition,) = conditions(["fog"], Attack(), corrupted_images(Corruptions(severities=(3,), copies=where)))
+    (condition,) = conditions(["fog"], Attack(), CorruptedImages(Corruptions(severities=(3,), copies=where)))
     with pytest.raises(ValueError, match="in another order"):
         condition.source(part, data)
 
@@ -296,18 +296,18 @@ def test_options_reach_the_corruptions(tmp_path):
     source, index = pictures(), torch.arange(12)
     options = {"parameters": "imagenet", "frost": str(tmp_path)}
     asked = Corruptions(severities=(2,), corruption_seed=4, **options)
-    (condition,) = conditions(["frost"], Attack(), corrupted_images(asked))
+    (condition,) = conditions(["frost"], Attack(), CorruptedImages(asked))
     made = condition.source(source, None)
     assert made.streams  # so that --workers help
     assert torch.equal(made.fetch(index), corrupt(source.images, "frost", 2, seed=4, **options))
-    assert corrupted_images(asked).about(["frost"], source.shape)["from"] == (
+    assert CorruptedImages(asked).about(["frost"], source.shape)["from"] == (
         "made here, seed 4, imagenet parameters, frost photographs"
     )
 
 
 def test_pictures_that_are_too_small_are_told_before_any_is_made():
     small = InMemory(torch.zeros(4, 3, 15, 16, dtype=torch.uint8), torch.zeros(4, dtype=torch.int64))
-    (condition,) = conditions(["fog"], Attack(), corrupted_images(Corruptions(severities=(2,))))
+    (condition,) = conditions(["fog"], Attack(), CorruptedImages(Corruptions(severities=(2,))))
     with pytest.raises(ValueError, match="at least 16 x 16 pixels, got 16 x 15"):
         condition.source(small, None)
 
@@ -319,7 +319,7 @@ def test_a_missing_opencv_is_said_before_anything_is_measured(run, monkeypatch, 
 
 def kept_in(folder, **options):
     asked = Corruptions(severities=(3,), **options)
-    (condition,) = conditions(["fog"], Attack(), corrupted_images(asked, folder))
+    (condition,) = conditions(["fog"], Attack(), CorruptedImages(asked, folder))
     return condition
 
 
@@ -405,7 +405,7 @@ def test_files_are_decoded_once_for_all_corruptions_and_severities(streamed, mon
         "fetch",
         lambda self, rows, draw=None: decoded.extend(rows.tolist()) or fetch(self, rows, draw),
     )
-    images, part = corrupted_images(Corruptions(severities=(1, 4))), Subset(streamed, torch.tensor([6, 1, 3]))
+    images, part = CorruptedImages(Corruptions(severities=(1, 4))), Subset(streamed, torch.tensor([6, 1, 3]))
     for condition in conditions(["fog", "contrast"], Attack(), images):
         found = condition.source(part, None).fetch(torch.tensor([0, 2, 1]))
         wanted = corrupt(plain, condition.on, condition.severity, index=torch.arange(8))[[6, 3, 1]]
@@ -415,7 +415,7 @@ def test_files_are_decoded_once_for_all_corruptions_and_severities(streamed, mon
 
 def test_without_room_on_the_disk_files_are_decoded_each_time(streamed, monkeypatch):
     monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=100))
-    (condition,) = conditions(["fog"], Attack(), corrupted_images(Corruptions(severities=(2,))))
+    (condition,) = conditions(["fog"], Attack(), CorruptedImages(Corruptions(severities=(2,))))
     source = condition.source(streamed, None)
     assert source.source is streamed
     assert len(source.fetch(torch.arange(2))) == 2
@@ -424,7 +424,7 @@ def test_without_room_on_the_disk_files_are_decoded_each_time(streamed, monkeypa
 def test_workers_corrupt_files_to_the_same_bits(streamed):
     rows = [torch.arange(0, 4), torch.arange(4, 8)]
     for condition in conditions(
-        ["frost", "glass_blur"], Attack(), corrupted_images(Corruptions(severities=(3,)))
+        ["frost", "glass_blur"], Attack(), CorruptedImages(Corruptions(severities=(3,)))
     ):
         alone, helped = (
             [images for images, _ in batches(condition.source(streamed, None), rows, workers=workers)]

@@ -6,6 +6,7 @@ import os
 import pickle
 import struct
 import tarfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -319,8 +320,7 @@ def test_the_shared_images_load(tmp_path):
 def served(monkeypatch, folder: Path, md5: str) -> None:
     """Let the official address be a directory, and the official checksum that of what lies there."""
     monkeypatch.setattr(cifar, "ADDRESS", folder.as_uri() + "/")
-    layout = CIFAR10.python
-    patched = cifar_files.Layout(layout.words, layout.archive, md5, layout.folder, layout.train, layout.test)
+    patched = replace(CIFAR10.python, md5=md5)
     whole = cifar_files.Cifar("CIFAR-10", CIFAR10.classes, patched, CIFAR10.binary, b"labels", 1)
     monkeypatch.setattr(cifar, "CIFAR10", whole)
 

@@ -2,6 +2,7 @@ import contextlib
 import io
 import shutil
 import sys
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import pytest
@@ -9,8 +10,10 @@ from rich.console import Console
 
 from auglabel import cli
 from auglabel.lab.commands import demo
-from auglabel.lab.recipe.catalogue import AUGMENTATIONS
+from auglabel.lab.parts.catalogue import AUGMENTATIONS
+from auglabel.lab.runs.evaluations import MeasuredRow
 from auglabel.lab.runs.run import Run
+from auglabel.lab.sweep.result import ResultEvaluation
 
 
 class Shown(NamedTuple):
@@ -74,8 +77,8 @@ def test_its_runs_are_ordinary_ones_on_the_embedded_images(shown, monkeypatch):
         assert isinstance(run, Run)
         assert run.facts().data.images == {"train": 1000, "validation": 1000, "test": 2000}
         result = sweep.results.read(job)
-        assert [each["rows"][0][0] for each in result["evaluations"]] == ["clean", *demo.CORRUPTIONS]
-        assert [len(each["rows"]) for each in result["evaluations"]] == [1, 5, 5, 5, 5]
+        assert [each.rows[0].on for each in result.evaluations] == ["clean", *demo.CORRUPTIONS]
+        assert [len(each.rows) for each in result.evaluations] == [1, 5, 5, 5, 5]
 
 
 def test_methods_share_everything_but_their_labels():
@@ -90,13 +93,16 @@ def test_randaug_contains_none_of_the_corruptions():
 
 def result(accuracy):
     """Accuracy as given on clean images; 10, 20, 30 and 40 points less where corrupted, on average."""
-    columns = ["on", "severity", "count", "accuracy", "ece", "debiased_ece", "nll", "brier"]
-    evaluations = [{"columns": columns, "rows": [["clean", None, 2000, accuracy, 0.1, 0.09, 1.0, 0.5]]}]
+    others = {"ece": 0.1, "debiased_ece": 0.09, "nll": 1.0, "brier": 0.5}
+    evaluations = [[MeasuredRow("clean", None, 2000, others | {"accuracy": accuracy}, {})]]
     for number, name in enumerate(demo.CORRUPTIONS, start=1):
         reached = [accuracy - number / 10 + step / 100 for step in (-2, -1, 0, 1, 2)]
-        rows = [[name, severity, 2000, each, 0.1, 0.09, 1.0, 0.5] for severity, each in enumerate(reached, 1)]
-        evaluations.append({"columns": columns, "rows": rows})
-    return {"evaluations": evaluations}
+        rows = [
+            MeasuredRow(name, severity, 2000, others | {"accuracy": each}, {})
+            for severity, each in enumerate(reached, 1)
+        ]
+        evaluations.append(rows)
+    return SimpleNamespace(evaluations=[ResultEvaluation([], rows) for rows in evaluations])
 
 
 def test_the_tables_show_mean_and_spread_over_seeds():

@@ -28,13 +28,14 @@ from auglabel.data.embedded import load_embedded
 from auglabel.lab.commands import demo, doctor, inspect, sweep
 from auglabel.lab.commands import train as train_command
 from auglabel.lab.commands.registry import COMMANDS
+from auglabel.lab.compare.candidates import of_file
 from auglabel.lab.copies import copies
 from auglabel.lab.evaluate import corrupted
-from auglabel.lab.paper.study import Study
 from auglabel.lab.recipe import build
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.report import report as reported
 from auglabel.lab.runs.run import Run
+from auglabel.lab.study.study import Study
 from auglabel.models.small import SmallNet
 
 LANGUAGES = {"python", "sh", "yaml", "text", "{eval-rst}"}  # the last one is for the site to run
@@ -52,6 +53,10 @@ PARSED = {
 # Commands that are run with these words too, which make them small.
 SMALLER = {
     r"auglabel train folder ": ["--epochs=1", "--model.widths=[4,8,8]"],
+    r"auglabel compare embedded": [
+        *("--epochs=1", "--split.train=60", "--split.validation=40", "--model.widths=[4,8,8]"),
+        *("--seeds=2", "--corrupted=false"),
+    ],
     r"auglabel train embedded --labels": ["--epochs=1", "--split.train=60", "--split.validation=60"],
     r"auglabel eval runs/(one-hot|autolabel)": ["--resamples=20"],
     r"auglabel eval runs/mine --on .*(pgd|corrupted)": ["--resamples=0", "--images=2"],
@@ -149,7 +154,7 @@ def test_the_blocks_of_a_page_run_in_order(page, room, monkeypatch):
             named = re.match(r"# (\S+\.yaml)\n", block.text)
             file = room / (named[1] if named else "block.yaml")
             file.write_text(block.text)
-            read_recipe(str(file))
+            of_file(file) if file.name == "methods.yaml" else read_recipe(str(file))
         elif block.language == "text" and not not_compared(block):
             require_printed(block, printed)
 
@@ -280,7 +285,7 @@ def test_commands_named_in_the_text_are_there():
 
 def test_the_mistake_that_the_lab_page_shows_is_named_so(room, capsys):
     blocks = blocks_of("docs/lab.md")
-    (recipe,) = (block.text for block in blocks if block.language == "yaml")
+    recipe, _ = (block.text for block in blocks if block.language == "yaml")
     (shown,) = (block.text for block in blocks if block.text.startswith("auglabel: mine.yaml"))
     (room / "mine.yaml").write_text(recipe.replace("max_depth: 2", "depth: 2"))
     assert cli.main(["train", "mine.yaml"]) == 1

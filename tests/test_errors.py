@@ -25,13 +25,13 @@ from auglabel.data.cifar_files import CIFAR10
 from auglabel.data.corrupted import corrupted
 from auglabel.data.files import find_images
 from auglabel.data.huggingface import Rows, _several
-from auglabel.lab.paper.charts import load_altair
-from auglabel.lab.paper.rows_cpu import CPU
-from auglabel.lab.paper.study import Study
 from auglabel.lab.paper.verdicts import _student
+from auglabel.lab.pictures.vega import load_altair
 from auglabel.lab.runs.checkpoint import load_checkpoint, save_checkpoint
 from auglabel.lab.runs.evaluations import EVALUATION_FORMAT
 from auglabel.lab.runs.records import RUN_FORMAT
+from auglabel.lab.study.rows_cpu import CPU
+from auglabel.lab.study.study import Study
 from auglabel.lab.sweep.executor import Executor
 from auglabel.lab.sweep.job import Results
 from auglabel.lab.train.feed import shuffled
@@ -236,6 +236,7 @@ def result_of(change):
         file = study.results.file(job)
         found = json.loads(file.read_text())
         change(found["evaluations"])
+        del found["checksum"]
         file.write_text(json.dumps(found))
         comes_upon(lambda: study.results.read(job))(monkeypatch)
 
@@ -376,7 +377,7 @@ TABLE = [
     (
         None,
         ["eval", "run", "--alpha=0.3"],
-        "a run is measured as it was trained, but labels.alpha: 0.3, not 0.02 was asked for.",
+        "a run is measured as it was trained, but labels.alpha: 0.3, not auto was asked for.",
     ),
     (comes_upon(load_altair, "altair"), ["demo"], "charts need altair: pip install 'auglabel[report]'."),
     # recipes
@@ -581,7 +582,8 @@ TABLE = [
     (
         comes_upon(_pillow, "PIL"),
         ["demo"],
-        "jpeg_compression needs Pillow, which is not installed: pip install 'auglabel[corrupt]'.",
+        "jpeg_compression needs Pillow, which could not be imported (...). Install it: pip install "
+        "'auglabel[corrupt]'.",
     ),
     # networks
     (
@@ -661,7 +663,7 @@ TABLE = [
         None,
         [*RESUME, "--alpha=0.3"],
         "run was begun with another recipe and cannot go on with this one. This one has labels.alpha: 0.3, "
-        "not 0.02.",
+        "not auto.",
     ),
     # train
     (

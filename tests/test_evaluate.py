@@ -18,14 +18,15 @@ from auglabel.attack import adversarial_accuracy, pgd
 from auglabel.data.embedded import load_embedded
 from auglabel.data.source import InMemory, Source
 from auglabel.lab.evaluate.bootstrap import Figure
-from auglabel.lab.evaluate.conditions import Condition, as_it_is, conditions
-from auglabel.lab.evaluate.evaluate import Evaluation, Row, evaluate
+from auglabel.lab.evaluate.conditions import Condition, conditions
+from auglabel.lab.evaluate.evaluate import Row, evaluate
+from auglabel.lab.evaluate.mean_over_corruptions import means_over_corruptions
 from auglabel.lab.evaluate.options import Attack
 from auglabel.lab.evaluate.predict import Predictor, fit_temperatures
 from auglabel.lab.recipe.seeding import generator_for
 from auglabel.scaling import TemperatureScaling
 
-CLEAN = Condition("clean", as_it_is)
+CLEAN = Condition("clean")
 QUICK = {"resamples": 0}
 
 
@@ -541,15 +542,15 @@ def test_means_are_plain_means_over_pairs_of_type_and_severity():
         row("m:blur", 2, 0.6, 0.2, 0.04),
         row("m:snow", 1, 0.1, 0.6, 0.3),
     ]
-    blur, snow, every = Evaluation(rows, {"T": 2.0}).means()
-    assert (blur["on"], blur["pairs"]) == ("m:blur", 2)
-    assert blur["figures"] == pytest.approx({"accuracy": 0.7, "ece": 0.15})
-    assert blur["scaled"]["T"] == pytest.approx({"accuracy": 0.7, "ece": 0.03})
-    assert snow["figures"] == pytest.approx({"accuracy": 0.1, "ece": 0.6})
-    assert (every["on"], every["pairs"]) == ("corrupted", 3)
-    assert every["figures"] == pytest.approx({"accuracy": 0.5, "ece": 0.3})
-    assert every["scaled"]["T"] == pytest.approx({"accuracy": 0.5, "ece": 0.12})
-    assert Evaluation(rows[:1], {"T": 2.0}).means() == []
+    blur, snow, every = means_over_corruptions(rows)
+    assert (blur.on, blur.pairs) == ("m:blur", 2)
+    assert blur.figures == pytest.approx({"accuracy": 0.7, "ece": 0.15})
+    assert blur.scaled["T"] == pytest.approx({"accuracy": 0.7, "ece": 0.03})
+    assert snow.figures == pytest.approx({"accuracy": 0.1, "ece": 0.6})
+    assert (every.on, every.pairs) == ("corrupted", 3)
+    assert every.figures == pytest.approx({"accuracy": 0.5, "ece": 0.3})
+    assert every.scaled["T"] == pytest.approx({"accuracy": 0.5, "ece": 0.12})
+    assert means_over_corruptions(rows[:1]) == []
 
 
 def test_ece_of_pairs_is_averaged_and_never_pooled():
@@ -565,7 +566,7 @@ def test_ece_of_pairs_is_averaged_and_never_pooled():
     found = evaluate(model, source, source, asked, resamples=10)
     assert [values(each)["accuracy"] for each in found.rows] == [1, 0]
     assert [values(each)["ece"] for each in found.rows] == pytest.approx([0.25, 0.75])
-    mean = found.means()[-1]["figures"]
+    mean = means_over_corruptions(found.rows)[-1].figures
     assert mean["accuracy"] == 0.5
     assert mean["ece"] == pytest.approx(0.5)  # all twenty together: |0.5 - 0.75| = 0.25
     assert math.isnan(found.rows[0].figures["aurc"].low)  # too many rows for that

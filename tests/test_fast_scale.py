@@ -11,15 +11,15 @@ from made_results import make_result
 from rich.console import Console
 
 from auglabel.cli import main
-from auglabel.lab.paper import rows
 from auglabel.lab.paper.assemble import assemble
 from auglabel.lab.paper.choices import choices
 from auglabel.lab.paper.overview import points_of
-from auglabel.lab.paper.passed import keep_options
-from auglabel.lab.paper.row import Row
-from auglabel.lab.paper.rows_fast import FAST
-from auglabel.lab.paper.study import NAMES, Study, in_order
 from auglabel.lab.paper.tables import table
+from auglabel.lab.study import rows
+from auglabel.lab.study.row import NAMES, StudyRow
+from auglabel.lab.study.rows_fast import FAST
+from auglabel.lab.study.run_options import keep_options
+from auglabel.lab.study.study import Study, in_order
 from auglabel.lab.sweep.job import Results
 
 
@@ -29,7 +29,7 @@ def study(tmp_path):
 
 
 def named(name):
-    return rows.row_named(name, "fast")
+    return rows.rows_by_name("fast")[name]
 
 
 def recipe_of(study, name):
@@ -73,7 +73,7 @@ def test_rho_and_alpha_have_equally_many_values_and_alpha_spans_what_was_asked_f
 
 
 def test_at_least_four_seeds_wherever_a_claim_looks():
-    from auglabel.lab.paper.verdicts import claims
+    from auglabel.lab.study.claims import claims
 
     asked = {
         cell.split(" ")[0]
@@ -178,9 +178,9 @@ def test_the_overview_has_a_point_per_method_and_seed(study):
 
     some_seeds(study, "cifar100-randaug", value)
     found = points_of(table("table2", study).records, "RandAug")
-    assert {"method": "one-hot labels", "seed": 21, "x": 25.0, "y": 62.5} in found
-    scaled = [point for point in found if point["method"] == "one-hot + temperature (augmented)"]
-    assert [(point["x"], point["y"]) for point in scaled] == [(6.25, 50.0), (6.25, 62.5)]
+    assert ("one-hot labels", 21, 25.0, 62.5) in found
+    scaled = [point for point in found if point.method == "one-hot + temperature (augmented)"]
+    assert [(point.x, point.y) for point in scaled] == [(6.25, 50.0), (6.25, 62.5)]
     assert len(found) == 3 * 2  # as trained, T and TA
 
 
@@ -200,7 +200,9 @@ def test_all_of_it_is_assembled_from_part_of_the_runs(study, tmp_path):
 def one_row(monkeypatch):
     """Table 2 as a row that takes a second."""
     words = ("--regime=randaug", "--split.train=40", "--split.validation=20", "--epochs=1")
-    row = Row("cpu/fashion-vanilla_at", "RandAug", 1, (*words, "--model.widths=[4,4,4]"), "-x", measured=())
+    row = StudyRow(
+        "cpu/fashion-vanilla_at", "RandAug", 1, (*words, "--model.widths=[4,4,4]"), "-x", measured=()
+    )
     for name in NAMES:
         monkeypatch.setitem(FAST, name, [row] if name == "table2" else [])
 
@@ -286,7 +288,7 @@ def test_a_row_of_an_older_form_of_the_rule_gets_no_new_runs(tmp_path, monkeypat
     """One seed made by the first form is there, and the row wants two."""
     monkeypatch.chdir(tmp_path)
     words = ("--regime=randaug_autolabel", "--split.train=40", "--split.validation=20", "--epochs=1")
-    row = Row("cpu/fashion-vanilla_at", "x", 2, (*words, "--model.widths=[4,4,4]"), "-x", measured=())
+    row = StudyRow("cpu/fashion-vanilla_at", "x", 2, (*words, "--model.widths=[4,4,4]"), "-x", measured=())
     monkeypatch.setitem(FAST, "table2", [row])
     assert main(["reproduce", "table2", "--scale=fast", "--workers=1", "--seeds=1"]) == 0
     (path,) = (tmp_path / "results" / "fast" / "runs").glob("*.json")

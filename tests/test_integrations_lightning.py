@@ -121,6 +121,13 @@ def test_the_table_is_that_of_a_plain_loop_from_the_same_networks(tmp_path):
     assert (table != 0.9).all()
 
 
+def test_auto_is_told_the_epochs_of_the_trainer(tmp_path):
+    labels = LightningCallback(AugMix(), num_classes=10)
+    trainer_for(tmp_path, labels, epochs=2).fit(Classifier(), *loaders())
+    assert labels.learned.policy.auto.epochs == 2
+    assert labels.learned.policy.auto.updates == 2
+
+
 @pytest.mark.parametrize("after", ["training", "validation"])
 def test_a_checkpoint_holds_the_labels_and_resuming_goes_on_with_them(tmp_path, after):
     train, validation = loaders()

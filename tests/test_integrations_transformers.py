@@ -97,6 +97,13 @@ def test_the_table_is_that_of_a_plain_loop_from_the_same_networks(pictures, tmp_
     assert (table != 0.9).all()
 
 
+def test_auto_is_told_the_epochs_of_the_trainer(pictures, tmp_path):
+    labels = TransformersCallback(AugMix(), 10, validation=pictures[1], mean=MEAN, std=STD)
+    trainer_for(labels, pictures, tmp_path, epochs=2).train()
+    assert labels.learned.policy.auto.epochs == 2
+    assert labels.learned.policy.auto.updates == 2
+
+
 def test_resuming_goes_on_with_the_labels_of_the_checkpoint(pictures, tmp_path):
     keeping = {"save_strategy": "epoch", "seed": 3}
     unbroken = labels_for(pictures)

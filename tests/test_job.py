@@ -15,10 +15,10 @@ from sweeps import SMALL, TINY
 
 from auglabel.lab.evaluate import corrupted
 from auglabel.lab.evaluate.network import network_of_run
-from auglabel.lab.paper.readings import reading
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.recipe.recipe import Choice
 from auglabel.lab.recipe.seeding import generator_for
+from auglabel.lab.study.readings import reading
 from auglabel.lab.sweep import forecast, job
 from auglabel.lab.sweep.job import Job, Results
 from auglabel.lab.sweep.measurement import Measurement, digest_words
@@ -55,35 +55,33 @@ def refuse(*arguments, **options):
 def test_a_result_has_the_numbers_that_eval_wrote(made):
     results, done, result = made
     folder = results.run(done).path / "eval"
-    for evaluation, name in zip(result["evaluations"], ("clean", "fog-10images"), strict=True):
+    for evaluation, name in zip(result.evaluations, ("clean", "fog-10images"), strict=True):
         written = json.loads((folder / f"{name}.json").read_text())
-        assert result["temperatures"] == written["temperatures"]
-        assert len(evaluation["rows"]) == len(written["rows"])
-        for row, theirs in zip(evaluation["rows"], written["rows"], strict=True):
-            found = dict(zip(evaluation["columns"], row, strict=True))
-            assert [found[key] for key in ("on", "severity", "count")] == [
-                theirs[key] for key in ("on", "severity", "count")
-            ]
+        assert result.temperatures == written["temperatures"]
+        assert evaluation.notes == written["notes"]
+        for row, theirs in zip(evaluation.rows, written["rows"], strict=True):
+            assert [row.on, row.severity, row.count] == [theirs[key] for key in ("on", "severity", "count")]
             for metric in KEPT:
-                assert found[metric] == round(theirs["figures"][metric]["value"], 6)
+                assert row.value(metric) == round(theirs["figures"][metric]["value"], 6)
                 for at in ("T", "TA"):  # a network this small may have no temperature of lowest NLL
                     scaled = theirs["scaled"].get(at)
                     expected = None if scaled is None else round(scaled[metric]["value"], 6)
-                    assert found[f"{metric} {at}"] == expected
+                    assert row.value(f"{metric} {at}") == expected
 
 
 def test_a_result_says_what_it_is_of(made):
     results, done, result = made
     run = results.run(done)
-    assert result["validation"] == run.epochs()[-1].validation
-    assert result["recipe"] == done.recipe.as_dict()
-    assert (result["name"], result["seed"], result["digest"]) == ("tiny-seed0", 0, done.digest)
-    assert result["data"]["images"] == {"train": 60, "validation": 40, "test": 40}
-    assert result["labels"] == json.loads(run.table_file.read_text())["confidence"]
-    assert result["labelled_images"] == 100
-    assert result["measured"] == [{"on": "clean"}, {"on": "fog", "images": 10}]
-    labels = [value for kind in result["labels"].values() for value in kind]
-    assert result["label_spread"] == pytest.approx(
+    assert result.validation == run.epochs()[-1].validation
+    assert result.recipe == done.recipe.as_dict()
+    assert (result.name, result.seed, result.digest) == ("tiny-seed0", 0, done.digest)
+    assert result.data.images == {"train": 60, "validation": 40, "test": 40}
+    assert (result.data.name, result.data.checksum) == (run.facts().data.name, run.facts().data.checksum)
+    assert result.labels == json.loads(run.table_file.read_text())["confidence"]
+    assert result.labelled_images == 100
+    assert result.measured == [{"on": "clean"}, {"on": "fog", "images": 10}]
+    labels = [value for kind in result.labels.values() for value in kind]
+    assert result.label_spread == pytest.approx(
         {"mean": sum(labels) / len(labels), "lowest": min(labels), "highest": max(labels)}, abs=1e-6
     )
     assert result == results.read(done)
@@ -102,7 +100,7 @@ def test_a_result_says_what_the_last_network_does_on_augmented_validation_images
             scores = network.model.eval()(view.images).double().log_softmax(dim=1)
         right += int((scores.argmax(dim=1) == labels).sum())
         nll -= float(scores[torch.arange(40), labels].sum())
-    seen = result["validation_augmented"]
+    seen = result.validation_augmented
     assert (seen["count"], seen["accuracy"]) == (800, right / 800)
     assert seen["nll"] == pytest.approx(nll / 800, rel=1e-5)
     assert set(seen) == {"count", "accuracy", "confidence", "ece", "debiased_ece", "nll", "brier"}
@@ -111,9 +109,9 @@ def test_a_result_says_what_the_last_network_does_on_augmented_validation_images
 def test_a_job_without_measurements_says_so_too(tmp_path):
     """Choices of rho and alpha rest on it, and look at no test image."""
     result = Results(tmp_path / "results", tmp_path / "runs").perform(tiny())
-    assert result["evaluations"] == []
-    assert result["validation_augmented"]["count"] == 800
-    assert set(result["temperatures"]) <= {"T", "TA"}
+    assert result.evaluations == []
+    assert result.validation_augmented["count"] == 800
+    assert set(result.temperatures) <= {"T", "TA"}
 
 
 def test_a_corruption_is_made_once_for_all_jobs_on_the_same_images(made, there, monkeypatch):
@@ -122,7 +120,7 @@ def test_a_corruption_is_made_once_for_all_jobs_on_the_same_images(made, there, 
     assert [name.rpartition("-")[0] for name in kept] == [f"fog-{severity}" for severity in range(1, 6)]
     there.file(done).unlink()
     monkeypatch.setattr(corrupted.Made, "fetch", refuse)
-    assert there.perform(done)["evaluations"] == result["evaluations"]
+    assert there.perform(done).evaluations == result.evaluations
 
 
 OLD_WORDS = {  # as they stood in the digests of results that are kept
@@ -169,7 +167,9 @@ def test_a_result_of_version_1_is_read_in_the_form_of_today(tmp_path):
     old = {
         "format": "auglabel result, version 1",
         **{"recipe": {}, "validation": None, "views": None, "labels": {"rotate": [1.0, 0.7], "shear": [0.1]}},
-        "data": {"images": {"train": 1000, "validation": 500, "test": 7}},
+        **{"name": "old", "digest": "0", "measured": [], "versions": {}, "seed": 0, "parameters": 1},
+        "seconds": {"training": 1.0},
+        "data": {"name": "", "checksum": "", "images": {"train": 1000, "validation": 500, "test": 7}},
         "evaluations": [
             {"words": "--on=fog --resamples=0", "temperature": 1.5, "columns": columns, "rows": fog},
             {
@@ -180,24 +180,23 @@ def test_a_result_of_version_1_is_read_in_the_form_of_today(tmp_path):
     }
     (tmp_path / "old.json").write_text(json.dumps(old))
     found = read_result(tmp_path / "old.json")
-    (evaluation,) = found["evaluations"]
-    for severity, row in zip((1, 2), evaluation["rows"], strict=True):
-        line = dict(zip(evaluation["columns"], row, strict=True))
-        assert (line["on"], line["severity"], line["count"]) == ("fog", severity, 9)
-        assert [line[f"ece{at}"] for at in ("", " T", " TA")] == [n * severity for n in (0.1, 0.2, 0.3)]
-    assert found["temperatures"] == {"T": 1.5, "TA": 2.5}
-    assert found["labelled_images"] == 1500
-    assert found["validation_augmented"] is None
-    assert found["label_spread"] == {"mean": 0.6, "lowest": 0.1, "highest": 1.0}
+    (evaluation,) = found.evaluations
+    for severity, row in zip((1, 2), evaluation.rows, strict=True):
+        assert (row.on, row.severity, row.count) == ("fog", severity, 9)
+        assert [row.value(f"ece{at}") for at in ("", " T", " TA")] == [n * severity for n in (0.1, 0.2, 0.3)]
+    assert found.temperatures == {"T": 1.5, "TA": 2.5}
+    assert found.labelled_images == 1500
+    assert found.validation_augmented is None
+    assert found.label_spread == {"mean": 0.6, "lowest": 0.1, "highest": 1.0}
     assert reading(found, "cece TA") == pytest.approx(0.45)
     assert reading(found, "caurc") is None
 
 
 def test_views_are_every_test_image_in_every_bucket_of_another_augmentation(made):
-    views = made[2]["views"]
-    assert {kind: len(part["ece"]) for kind, part in views.items()} == {"rotate": 10, "equalize": 1}
-    assert views["rotate"]["count"] == [40] * 10
-    assert all(0 <= value <= 1 for part in views.values() for value in part["accuracy"])
+    views = made[2].views
+    assert {kind: len(part.ece) for kind, part in views.items()} == {"rotate": 10, "equalize": 1}
+    assert views["rotate"].count == [40] * 10
+    assert all(0 <= value <= 1 for part in views.values() for value in part.accuracy)
 
 
 def test_a_result_that_is_there_is_not_made_again(made, monkeypatch):
@@ -213,10 +212,7 @@ def test_a_run_that_was_trained_but_not_measured_is_only_measured(made, there, m
     _, done, result = made
     there.file(done).unlink()
     monkeypatch.setattr(job, "train", refuse)
-    again = there.perform(done)
-    assert {k: v for k, v in again.items() if k != "seconds"} == {
-        k: v for k, v in result.items() if k != "seconds"
-    }
+    assert replace(there.perform(done), seconds=result.seconds) == result
 
 
 def test_another_version_of_the_recipe_has_another_file_and_is_named(made):
@@ -258,6 +254,7 @@ def test_a_result_of_ccat_without_a_radius_is_of_another_recipe(tmp_path):
     assert results.read(now) is not None
     result = json.loads(results.file(now).read_text())
     assert result["recipe"]["labels"].pop("radius") == "drawn"
+    del result["checksum"]
     results.file(now).write_text(json.dumps(result))
     with pytest.raises(ValueError, match=r"another version of its recipe, which had labels.radius largest"):
         results.read(now)
@@ -280,8 +277,8 @@ def test_a_network_of_the_users_own_module_is_trained_and_measured(tmp_path, mon
     results = Results(tmp_path / "results", tmp_path / "runs")
     words = [*SMALL, "--epochs=2", "--model=tests.networks:without_norms"]
     done = Job("own", read_recipe("embedded", words), MEASURED[:1])
-    (evaluation,) = results.perform(done)["evaluations"]
-    assert evaluation["rows"][0][:3] == ["clean", None, 40]
+    ((row,),) = (evaluation.rows for evaluation in results.perform(done).evaluations)
+    assert (row.on, row.severity, row.count) == ("clean", None, 40)
 
 
 @pytest.mark.parametrize(
@@ -302,10 +299,26 @@ def test_a_file_that_is_no_result_is_named(made, there, text, complaint):
     assert str(there.file(made[1])) in str(caught.value)
 
 
+@pytest.mark.parametrize("entry", ["seed", "seconds", "versions", "data", "labelled_images", "temperatures"])
+def test_a_result_that_lacks_an_entry_is_damaged(made, there, entry):
+    found = json.loads(there.file(made[1]).read_text())
+    del found["checksum"], found[entry]
+    there.file(made[1]).write_text(json.dumps(found))
+    with pytest.raises(ValueError, match=f"is damaged or of another version: it does not say {entry}"):
+        there.read(made[1])
+
+
+def test_what_is_written_of_a_result_is_what_was_read(made, tmp_path):
+    results, done, result = made
+    result.write(tmp_path / "again.json")
+    assert (tmp_path / "again.json").read_bytes() == results.file(done).read_bytes()
+    assert read_result(tmp_path / "again.json") == result
+
+
 def test_the_cost_of_a_result_that_is_there_is_what_it_took(made, monkeypatch):
     results, done, result = made
     monkeypatch.setattr(forecast, "forecast", refuse)
-    assert forecast.core_hours([done], results) == [sum(result["seconds"].values()) / 3600]
+    assert forecast.core_hours([done], results) == [sum(result.seconds.values()) / 3600]
 
 
 def test_the_cost_of_other_seeds_is_found_out_once(tmp_path, monkeypatch):

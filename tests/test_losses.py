@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from auglabel import View
-from auglabel.losses import jensen_shannon, trades
+from auglabel.losses import focal_loss, jensen_shannon, trades
 
 
 def divergence(p, q):
@@ -49,3 +49,49 @@ def test_a_negative_beta_is_refused():
     view = View(torch.rand(1, 1, 2, 2), torch.tensor([0]), torch.tensor([0]), torch.ones(1))
     with pytest.raises(ValueError, match="beta must be a finite number of at least 0"):
         trades(nn.Flatten(), torch.rand(1, 1, 2, 2), view, beta=-1.0)
+
+
+def test_focal_loss_by_hand():
+    """p = 1/4, 3/4 and t = 0.2, 0.8 with gamma 2: 0.2 (3/4)^2 log 4 + 0.8 (1/4)^2 log(4/3)."""
+    logits = torch.tensor([[0.0, math.log(3)]])
+    expected = 0.2 * 0.5625 * math.log(4) + 0.8 * 0.0625 * math.log(4 / 3)
+    assert focal_loss(logits, torch.tensor([[0.2, 0.8]]), gamma=2).item() == pytest.approx(expected)
+
+
+def test_focal_loss_with_one_hot_labels_is_the_published_one():
+    torch.manual_seed(2)
+    logits, labels = torch.randn(7, 5), torch.randint(5, (7,))
+    p = logits.softmax(dim=1)[range(7), labels]
+    for gamma in (0.5, 2.0, 3.0):
+        expected = (-((1 - p) ** gamma) * p.log()).mean()
+        torch.testing.assert_close(focal_loss(logits, F.one_hot(labels, 5), gamma), expected)
+
+
+def test_focal_loss_with_gamma_0_is_cross_entropy():
+    torch.manual_seed(3)
+    logits, targets = torch.randn(6, 4), torch.randn(6, 4).softmax(dim=1)
+    torch.testing.assert_close(focal_loss(logits, targets, 0), F.cross_entropy(logits, targets))
+
+
+def test_the_best_prediction_under_focal_loss_is_less_sure_than_the_target():
+    sure = torch.linspace(0.01, 0.99, 981, dtype=torch.float64)
+    logits = torch.stack([sure.log(), (1 - sure).log()], dim=1)
+    target = torch.tensor([[0.9, 0.1]], dtype=torch.float64)
+    best = {
+        gamma: sure[min(range(981), key=lambda i: focal_loss(logits[i : i + 1], target, gamma))].item()
+        for gamma in (0, 3)
+    }
+    assert best[0] == pytest.approx(0.9, abs=1e-3)
+    assert 0.5 < best[3] < 0.8
+
+
+def test_focal_loss_has_finite_gradients_where_the_network_is_certain():
+    logits = torch.tensor([[200.0, 0.0], [0.0, 200.0]], requires_grad=True)
+    focal_loss(logits, torch.tensor([[1.0, 0.0], [1.0, 0.0]]), gamma=0.5).backward()
+    assert logits.grad.isfinite().all()
+    assert logits.grad[1, 0] < -0.4  # wrong: half of the cross-entropy's -1, over two examples
+
+
+def test_a_negative_gamma_is_refused():
+    with pytest.raises(ValueError, match="gamma must be a finite number of at least 0"):
+        focal_loss(torch.zeros(1, 2), torch.ones(1, 2), gamma=-1.0)

@@ -8,7 +8,7 @@ from test_ops import mapped, pictures, with_pillow
 from auglabel import AugMix, RandAug
 from auglabel.augment import ops
 from auglabel.augment.magnitudes import SETS, magnitudes_for
-from auglabel.lab.recipe.catalogue import AUGMENTATIONS
+from auglabel.lab.parts.catalogue import AUGMENTATIONS
 from auglabel.lab.recipe.read import read_recipe
 
 NEAREST = Image.Resampling.NEAREST

@@ -1,6 +1,6 @@
 import pytest
 
-from auglabel.lab.evaluate.metric_list import METRICS, metric_named
+from auglabel.lab.runs.metric_list import METRICS, metric_named
 
 
 @pytest.mark.parametrize(
@@ -14,6 +14,7 @@ from auglabel.lab.evaluate.metric_list import METRICS, metric_named
         ("cdebiased_ece", "debiased cECE, %", "12.3"),
         ("nll T", "NLL at T", "0.123"),
         ("cbrier TA", "cBrier at TA", "0.123"),
+        ("nll@3 T", "NLL at T", "0.123"),
     ],
 )
 def test_each_metric_has_a_heading_and_its_unit(name, heading, shown):
@@ -26,3 +27,4 @@ def test_the_mean_stands_with_its_standard_deviation_over_seeds():
     assert METRICS["accuracy"].mean_and_spread([0.80, 0.84]) == "82.0 ± 2.8"
     assert METRICS["nll"].mean_and_spread([1.0, 2.0]) == "1.500 ± 0.707"
     assert METRICS["accuracy"].mean_and_spread([0.8]) == "80.0"
+    assert METRICS["nll"].mean_and_spread([1.0, 2.0], between="±", fewer=1) == "1.50±0.71"

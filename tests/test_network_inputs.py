@@ -30,8 +30,8 @@ from auglabel.data.source import InMemory
 from auglabel.lab.evaluate.conditions import conditions
 from auglabel.lab.evaluate.evaluate import evaluate
 from auglabel.lab.evaluate.options import Attack
+from auglabel.lab.parts.catalogue import LOSSES
 from auglabel.lab.pictures.contact_sheet import contact_sheet
-from auglabel.lab.recipe.catalogue import LOSSES
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.recipe.recipe import Choice
 from auglabel.lab.sweep.job import Job, Results

@@ -10,11 +10,11 @@ from made_runs import make_run
 
 from auglabel import cli
 from auglabel.augment.randaug import RandAug
+from auglabel.lab.parts.catalogue import augmentation_for, data_set_for, labels_for, loss_function
 from auglabel.lab.pictures.show import sheet_of
 from auglabel.lab.recipe.build import data_for
-from auglabel.lab.recipe.catalogue import augmentation_for, data_set_for, labels_for, loss_function
 from auglabel.lab.recipe.options import RecipeError
-from auglabel.lab.recipe.read import help_text, read_recipe
+from auglabel.lab.recipe.read import help_of_recipe, read_recipe
 from auglabel.lab.report import report
 from auglabel.lab.sweep import forecast
 from auglabel.lab.sweep.job import Job, Results
@@ -116,7 +116,7 @@ def test_options_come_from_the_signature_of_the_users_own():
     assert recipe.labels == ("own_parts:Sure", {"sure": 0.8})
     assert recipe.data == ("own_parts:stripes", {"count": 60})
     assert recipe.own_parts == PARTS
-    assert "Towards black" in help_text("embedded", TYPED)
+    assert "Towards black" in help_of_recipe("embedded", TYPED)
     with pytest.raises(RecipeError, match=r'augment has no option "level" for own_parts:Fade.*"levels"'):
         read_recipe("embedded", [*TYPED, "--augment.level=5"])
     with pytest.raises(RecipeError, match=r"^--augment.levels: augment.levels must be a whole number, got x"):

@@ -4,8 +4,9 @@ import random
 
 import pytest
 
-from auglabel.lab.paper.rows import MADE
-from auglabel.lab.paper.verdicts import claims, judge
+from auglabel.lab.paper.verdicts import judge
+from auglabel.lab.study.claims import claims
+from auglabel.lab.study.rows import MADE
 
 # How well each method does there, from what the paper says in words; lower is better for the first.
 ECE = {"": 8, "ls": 5, "autolabel": 2}

@@ -1,23 +1,25 @@
+from types import SimpleNamespace
+
 import pytest
 
-from auglabel.lab.paper.readings import reading
-from auglabel.lab.sweep.result import COLUMNS
+from auglabel.lab.runs.evaluations import MeasuredRow
+from auglabel.lab.study.readings import reading
+from auglabel.lab.sweep.result import KindReadings, ResultEvaluation
 
 
 def line(on, severity, accuracy, confidence, ece, at_t=0.0, at_ta=None, aurc=0.0):
     """A row of an evaluation; at T and TA the ECE, and an AURC of twice and three times as much."""
-    found = dict.fromkeys(COLUMNS, 0.0) | {"on": on, "severity": severity, "count": 100}
-    found |= {"accuracy": accuracy, "confidence": confidence, "ece": ece, "ece T": at_t, "ece TA": at_ta}
-    found |= {"aurc": aurc, "aurc T": 2 * aurc, "aurc TA": 3 * aurc}
-    return [found[name] for name in COLUMNS]
+    values = {"accuracy": accuracy, "confidence": confidence, "ece": ece, "aurc": aurc}
+    scaled = {"T": {"ece": at_t, "aurc": 2 * aurc}, "TA": {"ece": at_ta, "aurc": 3 * aurc}}
+    return MeasuredRow(on, severity, 100, values, scaled)
 
 
 def evaluation(*rows):
-    return {"columns": list(COLUMNS), "rows": list(rows)}
+    return ResultEvaluation([], rows)
 
 
-RESULT = {
-    "evaluations": [
+RESULT = SimpleNamespace(
+    evaluations=[
         evaluation(line("clean", None, 0.75, 0.875, 0.125, 0.0625, 0.03125, aurc=0.0625)),
         evaluation(
             line("fog", 1, 0.5, 0.75, 0.25, 0.125, aurc=0.25),
@@ -27,9 +29,13 @@ RESULT = {
         ),
         evaluation(line("pgd", None, 0.375, 0.5, 0.0)),
     ],
-    "labels": {"depth 1": [1.0, 0.9, 0.5, 0.8, 0.7], "depth 2": [0.9, 0.8], "depth 3": [0.3]},
-    "views": {"rotate": {"accuracy": [0.9, 0.8, 0.4]}},
-}
+    labels={"depth 1": [1.0, 0.9, 0.5, 0.8, 0.7], "depth 2": [0.9, 0.8], "depth 3": [0.3]},
+    views={"rotate": KindReadings([9, 9, 9], [0.9, 0.8, 0.4], [0.0, 0.0, 0.0])},
+)
+
+
+def result(**changed):
+    return SimpleNamespace(**{**vars(RESULT), **changed})
 
 
 @pytest.mark.parametrize(
@@ -67,8 +73,7 @@ def test_the_fall_of_labels_is_the_mean_over_kinds_of_weaker_less_stronger_half(
 
 def test_both_accuracies_are_clean_and_attacked():
     assert reading(RESULT, "both_accuracies") == pytest.approx(0.75 + 0.375)
-    unattacked = {**RESULT, "evaluations": RESULT["evaluations"][:2]}
-    assert reading(unattacked, "both_accuracies") is None
+    assert reading(result(evaluations=RESULT.evaluations[:2]), "both_accuracies") is None
 
 
 def test_the_mean_label_counts_every_kind_of_distortion_the_same():
@@ -85,7 +90,7 @@ def test_the_mean_label_counts_every_kind_of_distortion_the_same():
     ],
 )
 def test_the_mean_label_of_labels_that_do_not_learn(labels, value):
-    plain = {**RESULT, "labels": None, "recipe": {"labels": labels, "data": {"name": "cifar100"}}}
+    plain = result(labels=None, recipe={"labels": labels, "data": {"name": "cifar100"}})
     assert reading(plain, "label_mean") == (None if value is None else pytest.approx(value))
 
 
@@ -96,7 +101,7 @@ def test_what_was_not_measured_is_none(metric):
 
 def test_what_was_not_scaled_is_none():
     plain = evaluation(line("clean", None, 0.5, 0.5, 0.1, None))
-    assert reading({**RESULT, "evaluations": [plain]}, "ece T") is None
+    assert reading(result(evaluations=[plain]), "ece T") is None
 
 
 def test_an_unknown_metric_is_named():

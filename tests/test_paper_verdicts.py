@@ -1,14 +1,16 @@
 import math
+from types import SimpleNamespace
 
 import pytest
 from scipy import stats
 
 from auglabel.lab.paper.charts import _dots
 from auglabel.lab.paper.page import Page, Record
-from auglabel.lab.paper.readings import reading
-from auglabel.lab.paper.rows import MADE
-from auglabel.lab.paper.tables import METRICS
-from auglabel.lab.paper.verdicts import Part, claims, holm, judge
+from auglabel.lab.paper.tables import COLUMNS
+from auglabel.lab.paper.verdicts import Part, holm, judge
+from auglabel.lab.study.claims import claims
+from auglabel.lab.study.readings import reading
+from auglabel.lab.study.rows import MADE
 
 
 def part(values, above=0.0):
@@ -129,7 +131,10 @@ def test_a_claim_that_cannot_be_tested_says_why_and_counts_for_nothing():
 @pytest.mark.parametrize("scale", MADE)
 def test_every_claim_asks_for_rows_and_metrics_that_there_are(scale):
     rows = {row.name: row for some in MADE[scale].values() for row in some}
-    nothing = {"evaluations": [], "labels": None, "views": None}
+    nothing = SimpleNamespace(
+        **{"evaluations": [], "labels": None, "views": None},
+        recipe={"labels": {"name": "ccat"}, "data": {"name": "cifar10"}},
+    )
     for family in claims(scale).values():
         for claim in family:
             assert claim["rests_on"] in MADE[scale]
@@ -162,7 +167,7 @@ def records(*values):
     """Of a metric each: what methods a, b and c have of it, or None."""
     return [
         Record("cifar10", method, metric, [1, 2] if value else [], [value, value + 0.1] if value else [])
-        for metric, some in zip(METRICS["table4"], values, strict=True)
+        for metric, some in zip(COLUMNS["table4"], values, strict=True)
         for method, value in zip("abc", some, strict=True)
     ]
 

@@ -5,10 +5,10 @@ import pytest
 import torch
 import yaml
 
-from auglabel.lab.recipe.catalogue import AUGMENTATIONS, DATASETS
+from auglabel.lab.parts.catalogue import AUGMENTATIONS, DATASETS, REGIMES
 from auglabel.lab.recipe.options import RecipeError
-from auglabel.lab.recipe.read import RECIPES, help_text, read_recipe, recipe_names, recipe_text
-from auglabel.lab.recipe.yamlfile import sealed_text
+from auglabel.lab.recipe.read import RECIPES, help_of_recipe, read_recipe, recipe_names, recipe_text
+from auglabel.lab.recipe.yamlfile import with_checksum
 from auglabel.lab.runs.run import Run
 
 
@@ -33,6 +33,20 @@ ROOT = {
 def autolabel(alpha):
     """The labels of a recipe that starts from one-hot."""
     return ("autolabel", {"alpha": alpha, "start_table": None})
+
+
+@pytest.mark.parametrize("name", ["embedded", "folder", "cpu-cifar10", "cpu-cifar100", "fast-cifar100"])
+@pytest.mark.parametrize("regime", [name for name in REGIMES if name.endswith("_autolabel")])
+def test_recipes_that_are_not_the_papers_need_no_alpha(name, regime):
+    words = [f"--regime={regime}", *words_for(name)]
+    assert read_recipe(name, words).labels == autolabel("auto")
+    assert read_recipe(name, [*words, "--alpha=auto"]) == read_recipe(name, words)
+    assert read_recipe(name, [*words, "--alpha=0.3"]).labels == autolabel(0.3)
+
+
+def test_an_alpha_is_auto_or_a_number():
+    with pytest.raises(RecipeError, match=r"labels.alpha must be a number or one of 'auto', got fast"):
+        read_recipe("embedded", ["--alpha=fast"])
 
 
 def words_for(name):
@@ -183,6 +197,15 @@ def test_a_regime_sets_augmentation_labels_and_loss_and_the_layers_own_options_w
     assert trades.augment.options["steps"] == 5
 
 
+def test_gamma_stands_in_a_recipe_whose_loss_has_one_and_in_no_other(written):
+    assert "gamma" not in read_recipe("embedded").as_dict()
+    focal = read_recipe("embedded", ["--loss=focal"])
+    assert focal.as_dict()["gamma"] == 3.0
+    sharper = read_recipe("embedded", ["--loss=focal", "--gamma=2"])
+    assert focal.differences(sharper) == ["gamma: 2.0, not 3.0"]
+    assert read_recipe(written(sharper.as_yaml())) == sharper
+
+
 def test_a_regime_among_the_flags_leaves_nothing_of_the_file_s_options(written):
     path = written("augment: {name: adversarial, fixed: true}\n")
     assert read_recipe(path, ["--regime", "at_multi"]).augment.options["fixed"] is False
@@ -205,7 +228,7 @@ def test_the_section_may_be_left_out_where_only_one_has_the_option():
         ("epochs: x\n", r"line 1: epochs must be a whole number, got x"),
         ("\n\nbatch_size: 0\n", r"line 3: batch_size must be at least 1, got 0"),
         ("augment: {name: randaug, m_max: 11}\n", r"line 1: m_max must be in 1..10, got 11"),
-        ("labels: autolabel\n", r"line 1: labels needs alpha"),
+        ("labels: label_smoothing\n", r"line 1: labels needs rho"),
         ("labels: {name: label_smoothing, rho: 2}\n", r"line 1: rho must be in \[0, 1\], got 2"),
         ("optimizer: {decay: some}\n", r"line 1: optimizer.decay must be one of 'everything', 'not_norms'"),
         ("augment: randaugg\n", r'line 1: there is no augmentation "randaugg".*Did you mean "randaug"'),
@@ -320,6 +343,8 @@ def test_an_option_is_changed_as_the_recipe_with_it_would_be_read():
         (["--seed=-1"], r"^--seed: seed must be at least 0"),
         (["--ema=2"], r"^--ema: ema must be in \[0, 1\]"),
         (["--clip=-1"], r"clip must be"),
+        (["--loss=focal", "--gamma=-1"], r"^--gamma: gamma must be a finite number of at least 0"),
+        (["--gamma=2"], r"^--gamma: gamma is an option of focal, not of cross_entropy: leave it out\.$"),
         (["--clip=a"], r"^--clip: optimizer.clip must be a number or null, got a"),
         (["--widths=8,16,24"], r"model.widths must be a list, got 8,16,24. Type it as \[8,16,24\]\.$"),
         (["--widths=[8,16]"], r"model.widths must be a list of 3 values, got \[8, 16\]\.$"),
@@ -357,11 +382,11 @@ def test_a_file_that_is_not_there_or_not_text_is_one_sentence(tmp_path):
 def test_differences_name_the_option_and_both_values_but_not_where_data_lie():
     first = read_recipe("cpu-cifar10", ["--data.root=a"])
     other = read_recipe("cpu-cifar10", ["--data.root=b", "--alpha=0.2", "--seed=4"])
-    assert first.differences(other) == ["labels.alpha: 0.2, not 0.02", "seed: 4, not 0"]
+    assert first.differences(other) == ["labels.alpha: 0.2, not auto", "seed: 4, not 0"]
 
 
 def test_help_lists_the_options_of_the_entries_chosen():
-    text = help_text("embedded", ["--augment", "augmix"])
+    text = help_of_recipe("embedded", ["--augment", "augmix"])
     assert "--augment.max_depth" in text
     assert "--augment.m_max" not in text
     assert "passes over the training images" in text
@@ -395,7 +420,7 @@ def test_the_recipes_that_people_use_are_listed_without_the_published_rows():
 @pytest.mark.parametrize("name", DATASETS)
 def test_every_data_set_can_be_named_and_explained(name):
     """No option of a data set may be called as the section's own."""
-    assert "--data.name" in help_text("embedded", [f"--data={name}"])
+    assert "--data.name" in help_of_recipe("embedded", [f"--data={name}"])
 
 
 def test_the_recipe_of_a_run_is_known_when_it_was_damaged(tmp_path, written):
@@ -423,7 +448,7 @@ def test_ccat_without_a_radius_means_largest_in_a_run_and_drawn_in_a_recipe_of_t
     old = "".join(lines).replace(", radius: drawn", "")
     run = Run(tmp_path / "run")
     run.path.mkdir()
-    run.recipe_file.write_text(sealed_text(old))
+    run.recipe_file.write_text(with_checksum(old))
     assert run.recipe().labels.options == {"rho": 10.0, "radius": "largest"}
     with pytest.raises(ValueError, match=r"cannot go on .* has labels.radius: drawn, not largest"):
         run.require_free(recipe, resume=True)

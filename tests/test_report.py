@@ -8,9 +8,9 @@ from made_runs import corrupted, evaluation, make_run, row, write_evaluation
 
 from auglabel.cli import main
 from auglabel.corrupt import SUITES
-from auglabel.lab.report.comparisons import OVERALL, comparisons_of
+from auglabel.lab.methods.comparisons import OVERALL, comparisons_of
+from auglabel.lab.methods.methods import methods_of, read_run
 from auglabel.lab.report.figures import figures_of
-from auglabel.lab.report.methods import methods_of, read_run
 from auglabel.lab.report.page import parts_of
 from auglabel.lab.report.report import LARGEST
 
@@ -64,6 +64,20 @@ def test_runs_that_differ_in_an_option_are_methods_of_their_own_named_after_it(t
     ]
     titles = [method.title for method in methods_of(read_run(run)[0] for run in runs)]
     assert titles == ["RandAug + AutoLabel (labels.alpha 0.02)", "RandAug + AutoLabel (labels.alpha 0.05)"]
+
+
+def test_a_method_is_named_after_its_loss_if_that_is_not_cross_entropy(tmp_path):
+    runs = [
+        make_run(tmp_path / "a", words=["--loss=focal"]),
+        make_run(tmp_path / "b", "wide_crop_soft"),
+        make_run(tmp_path / "c"),
+    ]
+    titles = [method.title for method in methods_of(read_run(run)[0] for run in runs)]
+    assert titles == [
+        "RandAug + one-hot, focal loss",
+        "wide crop + Soft Augmentation, weighted",
+        "RandAug + one-hot",
+    ]
 
 
 def test_where_the_data_lie_does_not_make_another_method(tmp_path):

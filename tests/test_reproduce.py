@@ -10,14 +10,15 @@ from rich.console import Console
 
 from auglabel.cli import main
 from auglabel.corrupt import SUITES
-from auglabel.lab.paper import rows
 from auglabel.lab.paper.assemble import assemble
 from auglabel.lab.paper.page import Record
-from auglabel.lab.paper.published import published
-from auglabel.lab.paper.row import FIRST_SEED, Row
-from auglabel.lab.paper.study import NAMES, Study, in_order
 from auglabel.lab.paper.tables import table
 from auglabel.lab.recipe.row_recipes import row_recipes
+from auglabel.lab.study import rows
+from auglabel.lab.study.plan import costs_of
+from auglabel.lab.study.published import published
+from auglabel.lab.study.row import FIRST_SEED, NAMES, StudyRow
+from auglabel.lab.study.study import Study, in_order
 from auglabel.lab.sweep.job import Results
 from auglabel.lab.sweep.measurement import Measurement
 
@@ -25,9 +26,9 @@ SMALL = ("--split.train=40", "--split.validation=20", "--epochs=1", "--model.wid
 ON = (Measurement("clean", images=30), Measurement("corrupted", suite="fog", images=10))
 
 
-def small(regime: str, title: str, **more) -> Row:
+def small(regime: str, title: str, **more) -> StudyRow:
     words = (f"--regime={regime}", *SMALL)
-    row = Row("cpu/fashion-vanilla_at", title, 2, words, f"-{regime}", measured=ON)
+    row = StudyRow("cpu/fashion-vanilla_at", title, 2, words, f"-{regime}", measured=ON)
     return replace(row, **more)
 
 
@@ -173,10 +174,35 @@ def test_corruptions_at_the_paper_scale_are_as_many_as_the_paper_says():
 @pytest.mark.parametrize("scale", ["cpu", "fast", "paper"])
 def test_a_row_is_the_same_wherever_it_stands(scale):
     """Tables and figures that share a row share its runs."""
-    met: dict[str, Row] = {}
+    met: dict[str, StudyRow] = {}
     for name in NAMES:
         for row in rows.rows_of(name, scale):
             assert met.setdefault(row.name, row) == row, (name, row.name)
+
+
+@pytest.mark.parametrize("scale", ["cpu", "fast", "paper"])
+def test_a_row_says_what_its_recipe_trains_with(scale, tmp_path):
+    """Its radius, beta, largest magnitude and number of images, which figures are drawn over."""
+    roots = dict.fromkeys(("cifar10", "cifar100", "imagenet"), ".")
+    study = Study(scale, Results(tmp_path), roots)
+    met = set()
+    for row in study.rows(NAMES):
+        recipe = study.planned(row)[0].recipe
+        options = recipe.augment.options
+        assert (row.radius, row.beta) == (options.get("epsilon_max"), options.get("beta")), row.name
+        assert row.magnitude == options.get("m_max", 10), row.name
+        assert row.images in (None, recipe.split["train"]), row.name
+        met |= {name for name in ("radius", "beta", "images") if getattr(row, name) is not None}
+        met |= {"magnitude"} if row.magnitude != 10 else set()
+    assert met == {"radius", "beta", "images", "magnitude"}
+
+
+def test_the_cost_of_a_share_of_the_images_is_that_share(tmp_path):
+    study = Study("paper", Results(tmp_path), {"imagenet": "."})
+    costs = costs_of(study, study.rows(["figure6"]), str)
+    runs, _, hours = costs["imagenet-randaug"]
+    fewer, _, less = costs["imagenet-randaug-train0.25"]
+    assert less / fewer == pytest.approx(0.25 * hours / runs)
 
 
 def test_the_plan_of_the_paper_scale_needs_no_data(tmp_path, monkeypatch, capsys):
@@ -247,7 +273,11 @@ def test_a_value_whose_run_failed_is_not_chosen_and_does_not_block(two_rows, stu
     make_result(study, second, nll=2.0)
     assert study.chosen(tuned) is None
     assert replace(study, failed=frozenset({first.stem})).chosen(tuned) == 0.2
-    make_result(study, first, nll=math.nan)
+    make_result(study, first)
+    result = json.loads(study.results.file(first).read_text())
+    result["validation"]["nll"] = math.nan
+    del result["checksum"]
+    study.results.file(first).write_text(json.dumps(result))
     assert study.chosen(tuned) == 0.2
 
 
@@ -289,3 +319,12 @@ def test_bad_input_gets_one_sentence(words, told, capsys):
     said = capsys.readouterr().err
     assert told in said
     assert said.count("\n") == 1
+
+
+def test_choices_are_made_on_held_out_images_also_where_runs_give_them_back(two_rows, tmp_path):
+    results = Results(tmp_path / "results", tmp_path / "runs")
+    back = Study("cpu", results, words=("--epochs=2", "--give_back=0.5"))
+    _, chosen = rows.CPU["table2"]
+    tried = [job for jobs in back.tuning(chosen).values() for job in jobs]
+    assert {job.recipe.training.give_back for job in tried} == {None}
+    assert {job.recipe.training.give_back for job in back.planned(chosen)} == {0.5}

@@ -225,10 +225,20 @@ def test_weights_of_another_network_are_counted(foreign, tmp_path, capsys):
     assert "2 missing (4.bias), 1 unknown (new), 1 of another shape (2.weight)" in error
 
 
+@pytest.mark.parametrize("wrapped", [lambda state: state, lambda state: {"epoch": 3, "state_dict": state}])
+def test_weights_that_torch_saved_are_measured_as_those_of_safetensors(foreign, wrapped, tmp_path):
+    model, words = foreign
+    assert cli.main(["eval", *words]) == 0
+    before = results(tmp_path / "out")["rows"]
+    torch.save(wrapped(model.state_dict()), tmp_path / "foreign.pth")
+    assert cli.main(["eval", *(word.replace(".safetensors", ".pth") for word in words)]) == 0
+    assert results(tmp_path / "out")["rows"] == before
+
+
 def test_a_pickle_as_weights_is_refused(foreign, tmp_path, capsys):
     _, words = foreign
     (tmp_path / "foreign.safetensors").write_bytes(pickle.dumps({"weight": 1}))
-    assert "Pickled weights are not read, since they can run code" in complaint(capsys, *words)
+    assert "is not a safetensors file" in complaint(capsys, *words)
     (tmp_path / "foreign.safetensors").unlink()
     assert "there is no file" in complaint(capsys, *words)
 

@@ -9,7 +9,8 @@ import pytest
 from rich.console import Console
 
 from auglabel.lab.evaluate.bootstrap import Figure
-from auglabel.lab.evaluate.evaluate import STREAMING, Evaluation, Row
+from auglabel.lab.evaluate.evaluate import Evaluation, Row
+from auglabel.lab.evaluate.figures import STREAMING
 from auglabel.lab.evaluate.results import as_csv, as_json, as_tables
 
 NAMES = [*STREAMING, "equal_mass_ece", "classwise_ece", "aurc"]

@@ -2,7 +2,6 @@
 
 import functools
 import importlib.util
-import json
 from pathlib import Path
 
 import pytest
@@ -10,13 +9,14 @@ from rich.console import Console
 
 from auglabel.lab.paper.assemble import page_of
 from auglabel.lab.paper.choices import choices
-from auglabel.lab.paper.passed import options_of
-from auglabel.lab.paper.rows import MADE
-from auglabel.lab.paper.rows_cpu import CPU
-from auglabel.lab.paper.study import Study
 from auglabel.lab.paper.verdict_page import write_verdicts
-from auglabel.lab.paper.verdicts import claims
-from auglabel.lab.sweep.job import Results, read_result
+from auglabel.lab.study.claims import claims
+from auglabel.lab.study.rows import MADE
+from auglabel.lab.study.rows_cpu import CPU
+from auglabel.lab.study.run_options import options_of
+from auglabel.lab.study.study import Study
+from auglabel.lab.sweep.job import Results
+from auglabel.lab.sweep.result import read_result
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results"
@@ -125,7 +125,7 @@ def test_runs_hold_no_paths_and_their_seed_was_planned(scale):
     choosing = study_of(scale).choosing.seeds
     for path in (RESULTS / scale / "runs").glob("*.json"):
         found = read_result(path)
-        assert "root" not in found["recipe"]["data"]
-        assert found["seed"] in choosing or 20 <= found["seed"] < 40
-        assert (found["seed"] in choosing) == (not found["evaluations"])
-        assert "/tmp" not in json.dumps(found)
+        assert "root" not in found.recipe["data"]
+        assert found.seed in choosing or 20 <= found.seed < 40
+        assert (found.seed in choosing) == (not found.evaluations)
+        assert "/tmp" not in path.read_text()

@@ -349,9 +349,18 @@ def test_input_that_does_not_fit_is_refused(make):
     check(r"Scaling.fit takes parts of equal length.*logits 5, labels 4", labels=labels[:4])
     check(r"labels must be in 0..2 for 3 classes, got 3", labels=labels + (labels == 2))
     check(r"labels must be in 0..2 for 3 classes, got -1", labels=labels - 1)
-    check(r"labels must be an int64 tensor", labels=labels.double(), error=TypeError)
-    check(r"Scaling.fit's labels must be a tensor, got list", labels=labels.tolist(), error=TypeError)
-    check(r"Scaling.fit's logits must be a tensor, got ndarray", logits.numpy(), error=TypeError)
+    check(
+        r"labels must be whole numbers of shape \(N,\), got a float64",
+        labels=labels.double(),
+        error=TypeError,
+    )
+    check(r"labels must be whole numbers of shape \(N,\), got list", labels=labels.tolist(), error=TypeError)
+    check(r"Scaling.fit's logits must be a tensor, got list", logits.tolist(), error=TypeError)
+    check(
+        r"Scaling.fit's logits must be a tensor, got a numpy array of <U",
+        logits.numpy().astype(str),
+        error=TypeError,
+    )
     check(r"shape \(B, K\) with K >= 2, got a float64 tensor of shape \(5, 1\)", logits[:, :1], labels * 0)
     check(r"shape \(B, K\) with K >= 2, got a float64 tensor of shape \(5,\)", logits[:, 0])
     check(r"floating point of shape \(B, K\)", logits.long())
@@ -392,6 +401,14 @@ def test_state_dict_round_trip(make):
     assert torch.equal(other(logits), fitted(logits))
     assert not torch.equal(other(logits), logits)
     assert not list(fitted.parameters())
+
+
+@both
+@pytest.mark.parametrize("kind", [np.int32, np.uint8])
+def test_numpy_arrays_and_labels_of_any_integer_type_are_fitted_to(make, kind):
+    logits, labels = simulated(100, 3, temperature=2)
+    plain, same = make().fit(logits, labels), make().fit(logits.numpy(), labels.numpy().astype(kind))
+    assert torch.equal(plain(logits), same(logits))
 
 
 @both

@@ -1,7 +1,7 @@
 import pytest
 
+from auglabel.lab.parts.schedules import SCHEDULES, cosine, one_cycle, steps
 from auglabel.lab.recipe.read import read_recipe
-from auglabel.lab.recipe.schedules import SCHEDULES, cosine, one_cycle, steps
 
 
 def rate(name, epoch, images, batch):

@@ -13,7 +13,7 @@ from sweeps import SLOW, TINY, killed_in_the_middle, results_in, sweep, times, t
 
 from auglabel import cli
 from auglabel.lab.search import search as searching
-from auglabel.lab.search.journal import Study
+from auglabel.lab.search.journal import TrialJournal
 from auglabel.lab.search.search import Range, search_at
 from auglabel.lab.sweep.grid import Shared
 from auglabel.lab.sweep.job import Results
@@ -150,7 +150,7 @@ def test_a_trial_whose_worker_died_while_asking_is_given_up(tmp_path):
 
 
 def test_a_trial_that_was_trained_but_not_told_is_not_trained_again(tmp_path, monkeypatch):
-    monkeypatch.setattr(Study, "tell", lambda *arguments: None)
+    monkeypatch.setattr(TrialJournal, "tell", lambda *arguments: None)
     assert sweep(tmp_path, "--search", ALPHA, "--trials", "2") == 0
     monkeypatch.undo()
     before = times(tmp_path)

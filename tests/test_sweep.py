@@ -229,7 +229,9 @@ def made_up(folder, *runs):
             }
             seen = {"accuracy": 0.5, "ece": 0.1, "nll": nll}
             about = {"format": "auglabel result, version 1", "recipe": job.plain, "validation": seen}
-            about |= {"labels": None, "views": None, "evaluations": [columns]}
+            about |= {"labels": None, "views": None, "evaluations": [columns], "measured": [], "seed": seed}
+            about |= {"name": job.name, "digest": job.digest, "versions": {}, "seconds": {}, "parameters": 1}
+            about |= {"data": {"name": "", "checksum": "", "images": {"train": 60, "validation": 40}}}
             results.file(job).write_text(json.dumps(about))
     return summary_of(list(jobs.values()), results, ["corrupted"])
 

@@ -20,7 +20,12 @@ SMALL = [
 ]
 METHODS = (
     *("vanilla", "randaug_ls", "randaug_autolabel", "augmix_autolabel", "mixup", "cutmix_autolabel"),
-    *("augmix_js", "at_autolabel", "ccat", "trades"),
+    *("augmix_js", "at_autolabel", "ccat", "trades", "wide_crop_soft", "erasing_autolabel"),
+)
+MORE = (
+    ["--ema=0.9"],
+    ["--clip=1"],
+    ["--labels=self_distilled", "--ema=0.9"],
 )
 
 
@@ -51,7 +56,7 @@ def weights(trainer, part="plain"):
     return {name: each.here if isinstance(each, Elsewhere) else each for name, each in values.items()}
 
 
-@pytest.mark.parametrize("words", [[f"--regime={name}"] for name in METHODS] + [["--ema=0.9"], ["--clip=1"]])
+@pytest.mark.parametrize("words", [*([f"--regime={name}"] for name in METHODS), *MORE])
 def test_a_training_step_waits_for_the_device_at_looks_alone_and_computes_what_the_cpu_does(words, on_device):
     there, waits = on_device(*words)
     here, _ = trained("cpu", *words)

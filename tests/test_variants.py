@@ -8,7 +8,7 @@ from conftest import random_probs
 
 from auglabel import AutoLabel, Calibration, Pool
 from auglabel.distance import DistanceGrid
-from auglabel.lab.recipe.variants import AutoLabelVariant
+from auglabel.lab.parts.variants import AutoLabelVariant
 
 GRID = DistanceGrid((2, 3))  # buckets 0, 1 of one kind; 2, 3, 4 of another
 

@@ -10,7 +10,7 @@ from auglabel.data.cifar import cifar10
 from auglabel.data.folder import folder
 from auglabel.data.npz import npz
 from auglabel.lab.recipe.read import read_recipe
-from auglabel.lab.recipe.yamlfile import sealed_text
+from auglabel.lab.recipe.yamlfile import with_checksum
 from auglabel.lab.runs.checkpoint import WEIGHTS
 from auglabel.lab.runs.checkpoint import _checksum as checkpoint_sum
 from auglabel.lab.share.sharing import load_shared
@@ -93,7 +93,7 @@ READERS = [
         5,
         lambda: [
             *({"recipe.yaml": text.encode()} for text in RECIPES),
-            {"recipe.yaml": sealed_text(RECIPES[0]).encode()},
+            {"recipe.yaml": with_checksum(RECIPES[0]).encode()},
         ],
         spoil_recipe,
         lambda place: read_recipe(str(place / "recipe.yaml")),

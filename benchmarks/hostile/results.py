@@ -6,8 +6,8 @@ import functools
 from pathlib import Path
 from typing import Any
 
-from auglabel.lab.paper.readings import reading
 from auglabel.lab.recipe.read import read_recipe
+from auglabel.lab.study.readings import reading
 from auglabel.lab.sweep.grid import Point
 from auglabel.lab.sweep.job import Job, Results
 from auglabel.lab.sweep.measurement import Measurement
@@ -29,11 +29,16 @@ def a_result() -> dict[str, Any]:
     evaluation = {"columns": list(COLUMNS), "rows": rows}
     return {
         **{"format": RESULT, "name": job.name, "digest": job.digest, "recipe": job.plain, "seed": 0},
+        **{"versions": {"torch": "2"}, "parameters": 5},
+        "data": {"name": "x", "checksum": "0", "images": {"train": 10, "validation": 10, "test": 10}},
         **{"measured": [{"on": "clean"}], "seconds": {"training": 5.0, "measuring": 3.0}},
         **{"validation": {"nll": 1.0, "accuracy": 0.5, "ece": 0.1}, "labels": {"rotate": [1.0, 0.9]}},
         **{"validation_augmented": {"nll": 1.0}, "temperatures": {"T": 1.5}, "labelled_images": 20},
         "label_spread": {"mean": 0.95, "lowest": 0.9, "highest": 1.0},
-        **{"evaluations": [evaluation], "views": {"rotate": {"accuracy": [0.9, 0.8], "count": [3, 3]}}},
+        **{
+            "evaluations": [evaluation],
+            "views": {"rotate": {"accuracy": [0.9, 0.8], "count": [3, 3], "ece": [0.1, 0.2]}},
+        },
     }
 
 

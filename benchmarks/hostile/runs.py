@@ -17,12 +17,12 @@ from safetensors.torch import load
 from auglabel import RandAug
 from auglabel.data.source import DataSet
 from auglabel.data.split import Parts
+from auglabel.lab.methods.methods import read_run
 from auglabel.lab.pictures.history_chart import history_chart
 from auglabel.lab.pictures.terminal import heat_map, summary
 from auglabel.lab.recipe.build import data_for
 from auglabel.lab.recipe.read import read_recipe
-from auglabel.lab.recipe.yamlfile import sealed_text
-from auglabel.lab.report.methods import read_run
+from auglabel.lab.recipe.yamlfile import with_checksum
 from auglabel.lab.report.page import parts_of
 from auglabel.lab.runs.evaluations import EVALUATION_FORMAT
 from auglabel.lab.runs.files import read_lines
@@ -58,7 +58,7 @@ def a_run() -> Files:
         for n in (1, 2)
     ]
     return {
-        "recipe.yaml": sealed_text(recipe.as_yaml()).encode(),
+        "recipe.yaml": with_checksum(recipe.as_yaml()).encode(),
         "run.json": as_json(about),
         "metrics.jsonl": b"".join(as_json(line) + b"\n" for line in epochs),
         "tables.jsonl": b"".join(as_json(line) + b"\n" for line in tables),

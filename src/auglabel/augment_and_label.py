@@ -8,6 +8,7 @@ import torch
 from torch import Generator, Tensor, nn
 
 from auglabel.augment.base import Augmentation
+from auglabel.auto_step import AutoStep
 from auglabel.autolabel import AutoLabel
 from auglabel.calibration import Calibration
 from auglabel.errors import UserError, UserTypeError
@@ -16,6 +17,7 @@ from auglabel.measure import Batches, calibrate, turns_to_see_all
 from auglabel.pooling import Pool
 from auglabel.util.checks import kind_of, require_whole
 from auglabel.util.ranks import rank_and_world
+from auglabel.view import View
 
 
 class AugmentAndLabel(nn.Module):
@@ -24,18 +26,22 @@ class AugmentAndLabel(nn.Module):
     With `rule="pooled"` each validation image visits `visits` buckets an epoch, and a `Pool` makes the most
     of it; "exact" is the paper's, every image in every bucket. `policy` takes the place of AutoLabel; one
     that does not learn is left as it is by `update`, so that a loop stays the same for all kinds of labels.
+    `epochs` is for alpha "auto": the number of updates until labels are final.
+    After `freeze` the labels stay, and the validation images may be trained on.
     The state holds the table, the pool and the number of updates, which is what resuming takes, and names the
     distances they are for: it loads into no other augmentation.
     """
 
     updates: Tensor  # () int64: how often `update` was called
+    frozen: Tensor  # () bool
 
     def __init__(
         self,
         augment: Augmentation,
         num_classes: int | None = None,
-        alpha: float | None = None,
+        alpha: float | Literal["auto"] = "auto",
         *,
+        epochs: int | None = None,
         policy: LabelPolicy | None = None,
         rule: Literal["pooled", "exact"] = "pooled",
         visits: int = 2,
@@ -52,14 +58,19 @@ class AugmentAndLabel(nn.Module):
         require_whole("visits", visits, 1)
         require_whole("bins", bins, 1)
         self.augment = augment
-        self.policy = _policy(augment, num_classes, alpha) if policy is None else policy
-        if policy is not None:
-            _require_policy(augment, num_classes, alpha, policy)
+        if policy is None:
+            if num_classes is None:
+                raise UserTypeError("AugmentAndLabel takes num_classes, or a policy instead.")
+            self.policy: LabelPolicy = AutoLabel(num_classes, len(augment.grid), alpha, epochs)
+        else:
+            _require_policy(augment, policy, alone=(num_classes, alpha, epochs) == (None, "auto", None))
+            self.policy = policy
         buckets = len(augment.grid)
         self.rule, self.bins = rule, bins
         self.visits = min(visits, buckets) if rule == "pooled" else buckets
         self.pool = Pool(augment.grid, memory)
         self.register_buffer("updates", torch.zeros((), dtype=torch.int64))
+        self.register_buffer("frozen", torch.zeros((), dtype=torch.bool))
 
     def forward(
         self,
@@ -70,12 +81,35 @@ class AugmentAndLabel(nn.Module):
         generator: Generator | None = None,
     ) -> tuple[Tensor, Tensor]:
         """The augmented images and their targets (B, K). Only attacks use `model`."""
-        view = self.augment(images, labels, model, generator=generator)
+        view = self.view(images, labels, model, generator=generator)
         return view.images, self.policy(view)
+
+    def view(
+        self,
+        images: Tensor,
+        labels: Tensor,
+        model: nn.Module | None = None,
+        *,
+        dtype: torch.dtype | None = None,
+        generator: Generator | None = None,
+    ) -> View:
+        """The augmented images with their buckets, out of those that the policy lets be drawn."""
+        return self.augment(images, labels, model, drawn=self.policy.drawn, dtype=dtype, generator=generator)
+
+    def expect(self, epochs: int) -> None:
+        """Tell labels with alpha "auto" how many updates there will be, unless they have been told."""
+        auto = getattr(self.policy, "auto", None)
+        if isinstance(auto, AutoStep) and auto.epochs is None:
+            require_whole("epochs", epochs, 1)
+            auto.epochs = epochs
 
     def updates_to_see_all(self, images: int) -> int:
         """Updates until validation images have visited every bucket; 0 if the policy does not learn."""
         return turns_to_see_all(len(self.augment.grid), images, self.visits) if self.policy.adaptive else 0
+
+    def freeze(self, frozen: bool = True) -> None:
+        """Keep the labels as they are: `update` then does nothing, so that no image need be held out."""
+        self.frozen.fill_(frozen)
 
     def update(
         self, model: nn.Module, loader: Batches, *, generator: Generator | None = None
@@ -86,7 +120,7 @@ class AugmentAndLabel(nn.Module):
         floating point in [0, 1], also where the images are bytes. Without a `generator` the draws depend on
         the number of the update and the rank alone: they never shift the training's.
         """
-        if not self.policy.adaptive:
+        if not self.policy.adaptive or self.frozen:
             return None
         turn = int(self.updates)
         seen = calibrate(
@@ -96,10 +130,12 @@ class AugmentAndLabel(nn.Module):
             visits=self.visits,
             turn=turn,
             bins=self.bins,
+            clean=self.policy.needs_clean,
             generator=_generator(turn) if generator is None else generator,
         )
+        seen, *clean = seen.parted(len(self.augment.grid)) if self.policy.needs_clean else [seen]
         table = self.policy.table if isinstance(self.policy, TablePolicy) else None
-        self.policy.update(self.pool(seen, table) if self.rule == "pooled" else seen)
+        self.policy.update(self.pool(seen, table) if self.rule == "pooled" else seen, *clean)
         self.updates += 1
         return seen
 
@@ -113,25 +149,16 @@ class AugmentAndLabel(nn.Module):
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
         if (state := state_dict.get(f"{prefix}pool._extra_state")) is not None:
             self.pool.set_extra_state(state)  # before the table is loaded
+        state_dict.setdefault(f"{prefix}frozen", torch.zeros((), dtype=torch.bool))  # older states have none
         super()._load_from_state_dict(state_dict, prefix, *rest)
 
     def extra_repr(self) -> str:
         return f"augment={type(self.augment).__name__}, rule={self.rule}, updates={int(self.updates)}"
 
 
-def _policy(augment: Augmentation, num_classes: int | None, alpha: float | None) -> AutoLabel:
-    if num_classes is None or alpha is None:
-        raise UserTypeError("AugmentAndLabel takes num_classes and alpha, or a policy instead of both.")
-    return AutoLabel(num_classes, len(augment.grid), alpha)
-
-
-def _require_policy(
-    augment: Augmentation, num_classes: int | None, alpha: float | None, policy: LabelPolicy
-) -> None:
-    if num_classes is not None or alpha is not None:
-        raise UserTypeError(
-            "AugmentAndLabel takes num_classes and alpha, or a policy instead of both, got both."
-        )
+def _require_policy(augment: Augmentation, policy: LabelPolicy, alone: bool) -> None:
+    if not alone:
+        raise UserTypeError("AugmentAndLabel takes num_classes, alpha and epochs, or a policy, got both.")
     if not isinstance(policy, LabelPolicy):
         raise UserTypeError(f"policy must be a LabelPolicy, such as OneHot(10), got {kind_of(policy)}.")
     if isinstance(policy, TablePolicy) and len(policy.table) != len(augment.grid):

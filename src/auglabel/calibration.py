@@ -40,6 +40,9 @@ class BucketCalibration(Protocol):
     sums: Tensor  # (at least 3, buckets, ...) float64: count, confidence and correct, then others
 
     @property
+    def count(self) -> Tensor: ...
+
+    @property
     def accuracy(self) -> Tensor: ...
 
     @property
@@ -121,6 +124,13 @@ class Calibration:
     def __radd__(self, other: object) -> Calibration:
         """Lets `sum` add up a list of them: 0 + first."""
         return copy.deepcopy(self) if other == 0 else NotImplemented
+
+    def parted(self, groups: int) -> tuple[Calibration, Calibration]:
+        """The first so many groups, and the rest."""
+        parts = copy.copy(self), copy.copy(self)
+        for part, sums in zip(parts, (self.sums[:, :groups], self.sums[:, groups:]), strict=True):
+            part.sums = sums.clone()
+        return parts
 
     def summed_over_ranks(self) -> Calibration:
         """A copy that holds the sum over all processes; of one process, its own."""
@@ -206,7 +216,20 @@ def require_seen(what: str, seen: object, buckets: int) -> None:
         raise UserError(f"{what} takes finite sums, but the Calibration holds nan or infinity.")
 
 
-def require_probs(probs: Tensor, labels: Tensor) -> Tensor:
+def require_clean(what: str, clean: object) -> Calibration:
+    """Check that `clean` is a Calibration of one group: the images as they are."""
+    if not isinstance(clean, Calibration) or clean.groups != 1:
+        got = f"{clean.groups} groups" if isinstance(clean, Calibration) else kind_of(clean)
+        raise UserTypeError(f"{what} also takes a Calibration of the images as they are, got {got}.")
+    require_seen(what, clean, 1)
+    return clean
+
+
+TAKE_SOFTMAX = "Pass model(images).softmax(dim=1); Calibration.update_logits takes logits."
+DROP_SOFTMAX = "Drop the softmax at the model's end; Calibration.update takes probabilities."
+
+
+def require_probs(probs: Tensor, labels: Tensor, way_out: str = TAKE_SOFTMAX) -> Tensor:
     """Check that rows of `probs` (B, K) are distributions and labels fit; returns at least float32."""
     _require_scores("probs", probs, labels)
     if len(probs) == 0:
@@ -224,13 +247,10 @@ def require_probs(probs: Tensor, labels: Tensor) -> Tensor:
         got = f"a row that sums to {off:.6g}"
     else:
         return probs.to(torch.promote_types(probs.dtype, torch.float32))
-    raise UserError(
-        f"probs must be probabilities that sum to 1 in each row, got {got}. "
-        "Pass model(images).softmax(dim=1); Calibration.update_logits takes logits."
-    )
+    raise UserError(f"probs must be probabilities that sum to 1 in each row, got {got}. {way_out}")
 
 
-def require_logits(logits: Tensor, labels: Tensor) -> Tensor:
+def require_logits(logits: Tensor, labels: Tensor, way_out: str = DROP_SOFTMAX) -> Tensor:
     """Check that `logits` (B, K) are finite logits and labels fit; returns them in at least float32."""
     _require_scores("logits", logits, labels)
     exact = logits.to(torch.promote_types(logits.dtype, torch.float32))
@@ -247,7 +267,7 @@ def require_logits(logits: Tensor, labels: Tensor) -> Tensor:
     if len(logits) > 1 and low >= 0 and off <= slack and least_top < 1 - slack:
         raise UserError(
             f"logits must be given, but these look like probabilities: all {len(logits)} rows are in [0, 1] "
-            "and sum to 1. Drop the softmax at the model's end; Calibration.update takes probabilities."
+            f"and sum to 1. {way_out}"
         )
     return exact
 

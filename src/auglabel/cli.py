@@ -20,6 +20,12 @@ from auglabel.errors import UserError
 from auglabel.lab.commands.registry import COMMANDS
 
 TRACEBACK = "AUGLABEL_TRACEBACK"  # environment variable: 1 shows where every failure comes from
+OTHER_NAMES = {  # modules that are not called as the package that has them
+    "pil": "pillow",
+    "yaml": "pyyaml",
+    "cv2": "opencv-python-headless",
+    "vl-convert": "vl-convert-python",
+}
 BUG = (
     "this is a defect of auglabel, or of a part of your own that it called, not a mistake in what you typed. "
     "Please report it with the lines above and what `auglabel doctor` prints."
@@ -51,11 +57,7 @@ def main(words: Sequence[str] | None = None) -> int:
     except ModuleNotFoundError as missing:
         if (missing.name or "").startswith("auglabel"):
             return _fail(BUG, 1, always=True)
-        return _fail(
-            f"{name} needs {missing.name}, which is not installed. "
-            "Install the extra that brings it: pip install 'auglabel[train]'.",
-            1,
-        )
+        return _fail(f"{name} needs {missing.name}, which is not installed. {_way_to(missing.name or '')}", 1)
     except (UserError, OSError, ImportError) as error:
         return _fail(str(error), 1)
     except Exception as error:
@@ -89,6 +91,20 @@ def usage() -> str:
         f"{listed}\n\nauglabel COMMAND --help says more; auglabel --version says which this is.\n"
         "--traceback, or AUGLABEL_TRACEBACK=1, shows where in the code a failure comes from."
     )
+
+
+def _way_to(module: str) -> str:
+    """How to install a module: with an extra of ours, if one brings it."""
+    from auglabel.lab.doctor.packages import requirements
+
+    top = module.partition(".")[0].lower().replace("_", "-")
+    package = OTHER_NAMES.get(top, top)
+    extras = [each.extra for each in requirements() if each.package.lower() == package]
+    if not extras:
+        return "No extra of auglabel brings it: install the package that has it."
+    if extras[0] is None:
+        return f"Install it: pip install {package}."
+    return f"Install the extra that brings it: pip install 'auglabel[{extras[0]}]'."
 
 
 def _find_home() -> None:

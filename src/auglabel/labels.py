@@ -19,6 +19,8 @@ class LabelPolicy(nn.Module):
     """Soft targets for a view. A policy only says how sure it is of each label."""
 
     adaptive = False  # True: the training loop measures calibration and calls update()
+    needs_clean = False  # True: update() also takes what was seen on the images as they are
+    needs_prediction = False  # True: views must come with a prediction on the clean image
 
     def __init__(self, num_classes: int) -> None:
         super().__init__()
@@ -29,9 +31,17 @@ class LabelPolicy(nn.Module):
         """How sure the label of each example is, (B,) in [0, 1]."""
         raise NotImplementedError(f"{type(self).__name__} must define confidence(view).")
 
+    @property
+    def drawn(self) -> Tensor | None:
+        """Which buckets to draw in training, (num_buckets,) bool; None: all."""
+        return None
+
     def update(self, seen: BucketCalibration) -> None:
         """Learn from the calibration seen on validation views; only adaptive policies can."""
         raise UserTypeError(f"{type(self).__name__} does not learn; update is for adaptive policies.")
+
+    def see(self, logits: Tensor, labels: Tensor) -> None:
+        """Notice the network's predictions on a training batch, which a loss hands over; most have no use."""
 
     def forward(self, view: View) -> Tensor:
         """Soft targets (B, K) of a view; every row sums to 1."""

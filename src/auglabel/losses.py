@@ -13,6 +13,8 @@ from auglabel.util.checks import require_number, require_same_length
 from auglabel.util.inference import model_input
 from auglabel.view import View
 
+GAMMA = 3.0  # of the focal loss
+
 
 def trades(model: nn.Module, images: Tensor, view: View, beta: float = 6.0) -> Tensor:
     """Cross-entropy on `images` plus `beta` times KL(p(images) || p(view)), mean over the batch.
@@ -44,3 +46,26 @@ def jensen_shannon(*logits: Tensor) -> Tensor:
     middle = torch.stack(log_probs).logsumexp(dim=0) - math.log(len(logits))
     apart = [F.kl_div(middle, part, reduction="batchmean", log_target=True) for part in log_probs]
     return torch.stack(apart).mean()
+
+
+def focal_loss(logits: Tensor, targets: Tensor, gamma: float = GAMMA) -> Tensor:
+    """Mean of sum_k t_k (1 - p_k)^gamma (-log p_k) for soft targets t (B, K), p being softmax(logits).
+
+    That is the focal loss (Lin et al., 2017), expected for a label drawn from t: with one-hot targets it is
+    (1 - p_y)^gamma (-log p_y), with gamma 0 the cross-entropy. Above 0 it is no proper score: the best p is
+    less sure than t. Mukhoti et al. (2020) calibrate networks with gamma 3.
+    """
+    require_number("gamma", gamma, 0)
+    require_same_length("focal_loss", logits=logits, targets=targets)
+    log_probs = logits.to(torch.promote_types(logits.dtype, torch.float32)).log_softmax(dim=1)
+    doubt = (-log_probs.expm1()).clamp(min=torch.finfo(log_probs.dtype).tiny)  # 1 - p
+    return -(targets * doubt**gamma * log_probs).sum(dim=1).mean()
+
+
+def weighted_cross_entropy(logits: Tensor, targets: Tensor, confidence: Tensor) -> Tensor:
+    """Cross-entropy with soft targets (B, K), each example weighted by its `confidence` (B,); their mean.
+
+    Soft Augmentation's: mean of c_i CE(t_i, p_i), not divided by the mean of the weights.
+    """
+    require_same_length("weighted_cross_entropy", logits=logits, targets=targets, confidence=confidence)
+    return (confidence * F.cross_entropy(logits, targets, reduction="none")).mean()

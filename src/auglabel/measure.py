@@ -15,7 +15,7 @@ from auglabel.errors import UserError, UserTypeError
 from auglabel.util.checks import kind_of, require_whole
 from auglabel.util.inference import eval_mode, model_input, unwrapped
 from auglabel.util.randomness import to_device
-from auglabel.util.ranks import rank_and_world
+from auglabel.util.ranks import distributed, rank_and_world
 from auglabel.view import View
 
 GOLDEN = (math.sqrt(5) - 1) / 2
@@ -34,7 +34,7 @@ def measure(model: nn.Module, views: Iterable[View], groups: int = 1, bins: int 
     with eval_mode(model):
         for view in views:
             seen.update_logits(model(model_input(view.images, model)), view.labels, view.bucket)
-    return seen.summed_over_ranks()
+    return seen.summed_over_ranks() if distributed() else seen
 
 
 def calibrate(
@@ -45,15 +45,18 @@ def calibrate(
     visits: int | None = None,
     turn: int = 0,
     bins: int = 15,
+    clean: bool = False,
     generator: Generator | None = None,
 ) -> Calibration:
     """Calibration of `model` on every bucket of `augment`, over the validation set.
 
+    With `clean` one group more, the last, has the images as they are.
+
     `loader` yields (images, labels) and nothing else; under several ranks, each rank's own share. The paper
     measures every image in every bucket; see `every_bucket` for the cheaper `visits`.
     """
-    views = every_bucket(model, augment, loader, visits=visits, turn=turn, generator=generator)
-    seen = measure(model, views, groups=len(augment.grid), bins=bins)
+    views = every_bucket(model, augment, loader, visits=visits, turn=turn, clean=clean, generator=generator)
+    seen = measure(model, views, groups=len(augment.grid) + clean, bins=bins)
     if not seen.count.any():
         raise UserError("calibrate needs validation images, but the loader gave none.")
     return seen
@@ -67,6 +70,7 @@ def every_bucket(
     *,
     visits: int | None = None,
     turn: int = 0,
+    clean: bool = False,
     generator: Generator | None = None,
 ) -> Iterator[View]:
     """Views of the loader's images inside the buckets of `augment`, on the model's device.
@@ -75,7 +79,8 @@ def every_bucket(
     of a round through all buckets, in which neighbouring levels lie apart and so get other images. In each
     turn buckets get equally many, give or take one; with `turn` counted up (once an epoch) all move on, until
     each image has been everywhere. Under several ranks, rank r of w is taken to hold images r, r + w, ... of
-    the set. Lazy: one view is alive at a time.
+    the set. With `clean` each image is also seen as it is, in a bucket after the last. Lazy: one view is
+    alive at a time.
     """
     buckets = len(augment.grid)
     visits = buckets if visits is None else visits
@@ -91,6 +96,9 @@ def every_bucket(
         for visit in range(visits):
             bucket = step * (first + visit) % buckets
             yield augment(images, labels, model, bucket=bucket, generator=generator)
+        if clean:
+            nothing = torch.zeros(len(images), device=device)
+            yield View(images, labels, torch.full_like(labels, buckets), nothing)
         place += ranks * len(images)
 
 

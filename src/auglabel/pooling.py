@@ -44,6 +44,11 @@ class PooledCalibration:
         return self.sums[COUNT]
 
     @property
+    def count(self) -> Tensor:
+        """The same without those of `DOUBT`, which nobody saw."""
+        return (self.weight - DOUBT).clamp(min=0)
+
+    @property
     def confidence(self) -> Tensor:
         return self.sums[CONFIDENCE] / self.weight
 

@@ -1,7 +1,9 @@
-"""Post-hoc calibration: rescale a trained model's logits so that NLL on validation data is lowest.
+"""Post-hoc calibration: rescale a trained model's logits so that they fit validation data.
 
-Temperature and vector scaling (Guo et al., *On Calibration of Modern Neural Networks*), without
-regularisation. Both fit in float64 on the CPU, and a fit that fails leaves the module as it was:
+Temperature and vector scaling (Guo et al., *On Calibration of Modern Neural Networks*) have the lowest NLL,
+without regularisation; isotonic scaling (Zadrozny and Elkan, 2002) is the usual one-against-rest regression.
+All fit in float64 on the CPU, and a fit that fails leaves the module as it was. They are fitted on tensors or
+numpy arrays, with labels of any integer type:
 
     calibrated = nn.Sequential(model, TemperatureScaling().fit(val_logits, val_labels))
 """
@@ -9,7 +11,7 @@ regularisation. Both fit in float64 on the CPU, and a fit that fails leaves the 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -17,7 +19,15 @@ from torch.nn import functional as F
 
 from auglabel.calibration import require_logits
 from auglabel.errors import UserError
-from auglabel.util.checks import kind_of, require_same_length, require_tensor, require_whole
+from auglabel.util.checks import (
+    Array,
+    as_predictions,
+    kind_of,
+    require_same_length,
+    require_tensor,
+    require_whole,
+)
+from auglabel.util.isotonic import interpolated, rising
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -36,7 +46,7 @@ class TemperatureScaling(nn.Module):
         self.register_buffer("temperature", torch.tensor(1.0))
 
     @torch.no_grad()
-    def fit(self, logits: Tensor, labels: Tensor) -> Self:
+    def fit(self, logits: Array, labels: Array) -> Self:
         """Take the temperature of lowest NLL on `logits` (N, K) and `labels` (N,)."""
         logits, labels = _checked("TemperatureScaling.fit", logits, labels)
         lead = _lead(logits, labels)
@@ -67,10 +77,10 @@ class VectorScaling(nn.Module):
         self.register_buffer("bias", torch.zeros(num_classes))
 
     @torch.no_grad()
-    def fit(self, logits: Tensor, labels: Tensor) -> Self:
+    def fit(self, logits: Array, labels: Array) -> Self:
         """Take the weights and biases of lowest NLL on `logits` (N, K) and `labels` (N,)."""
         logits, labels = _checked("VectorScaling.fit", logits, labels)
-        self._require_classes(logits)
+        _require_classes(self, len(self.weight), logits)
         _require_every_class(labels, len(self.weight))
         _require_mistake("VectorScaling.fit", _lead(logits, labels))
         weight, bias = _lowest_nll(logits, labels)
@@ -81,21 +91,68 @@ class VectorScaling(nn.Module):
         return self
 
     def forward(self, logits: Tensor) -> Tensor:
-        self._require_classes(logits)
+        _require_classes(self, len(self.weight), logits)
         return logits * self.weight + self.bias
 
-    def _require_classes(self, logits: Tensor) -> None:
-        classes = len(self.weight)
-        require_tensor("logits", logits)
-        if logits.dim() == 0 or logits.shape[-1] != classes:
-            raise UserError(
-                f"VectorScaling({classes}) takes logits of {classes} classes, got {kind_of(logits)}. "
-                "Give it the number of classes that the model has."
+
+class IsotonicScaling(nn.Module):
+    """Per class a rising function of its probability, then normalised: the predicted class may change.
+
+    Gives logarithms of probabilities. One that no row of the class reached is 0, and its logarithm -infinity.
+    """
+
+    places: Tensor  # (K, M) float64: probabilities of a class, rising
+    values: Tensor  # (K, M) float64: what becomes of them; in between on straight lines
+
+    def __init__(self, num_classes: int) -> None:
+        super().__init__()
+        require_whole("num_classes", num_classes, 2)
+        ends = torch.tensor([0.0, 1.0], dtype=torch.float64).repeat(num_classes, 1)
+        self.register_buffer("places", ends)
+        self.register_buffer("values", ends.clone())
+
+    @torch.no_grad()
+    def fit(self, logits: Array, labels: Array) -> Self:
+        """Take each class's least squares on `logits` (N, K) and `labels` (N,)."""
+        logits, labels = _checked("IsotonicScaling.fit", logits, labels)
+        _require_classes(self, len(self.places), logits)
+        probs = logits.softmax(dim=1)
+        knots = [rising(column, labels == number) for number, column in enumerate(probs.unbind(1))]
+        most = max(len(places) for places, _ in knots)
+        self.places, self.values = (
+            torch.stack([F.pad(part, (0, most - len(part)), value=float(part[-1])) for part in parts]).to(
+                self.places
             )
+            for parts in zip(*knots, strict=True)
+        )
+        return self
+
+    def forward(self, logits: Tensor) -> Tensor:
+        _require_classes(self, len(self.places), logits)
+        probs = logits.double().softmax(dim=1)
+        found = interpolated(self.places.double(), self.values.double(), probs.T.contiguous()).T
+        total = found.sum(dim=1, keepdim=True)
+        return torch.where(total > 0, found / total, 1 / len(self.places)).log().to(logits.dtype)
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
+        for name in ("places", "values"):  # how many knots there are is known when they are loaded
+            if (found := state_dict.get(prefix + name)) is not None:
+                setattr(self, name, self.places.new_empty(found.shape))
+        super()._load_from_state_dict(state_dict, prefix, *rest)
 
 
-def _checked(what: str, logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+def _require_classes(module: nn.Module, classes: int, logits: Tensor) -> None:
+    require_tensor("logits", logits)
+    if logits.dim() == 0 or logits.shape[-1] != classes:
+        raise UserError(
+            f"{type(module).__name__}({classes}) takes logits of {classes} classes, got {kind_of(logits)}. "
+            "Give it the number of classes that the model has."
+        )
+
+
+def _checked(what: str, logits: Array, labels: Array) -> tuple[Tensor, Tensor]:
     """Check that logits are finite and labels fit; returns both on the CPU, logits in float64."""
+    logits, labels = as_predictions(logits, labels)
     require_same_length(what, logits=logits, labels=labels)
     logits = require_logits(logits, labels).cpu().double()
     if len(logits) == 0:

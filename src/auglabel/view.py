@@ -17,7 +17,8 @@ class View:
 
     `partner` and `share` are set where a second image was mixed in: its label, and its part of the
     picture, at most one half. `reach` is set by attacks: how far an image was moved, as a part of how far it
-    might have been.
+    might have been. `visible` is set where a part of the image is hidden: the share that is not.
+    `prediction` is another network's, or an averaged one's, on the images before they were transformed.
     """
 
     images: Tensor  # (B, C, H, W)
@@ -27,6 +28,8 @@ class View:
     partner: Tensor | None = None  # (B,) int64
     share: Tensor | None = None  # (B,) float in [0, 1/2]
     reach: Tensor | None = None  # (B,) float in [0, 1]
+    visible: Tensor | None = None  # (B,) float in [0, 1]
+    prediction: Tensor | None = None  # (B, K) probabilities
 
     def __post_init__(self) -> None:
         if (self.partner is None) != (self.share is None):
@@ -39,8 +42,9 @@ class View:
         require_unit("View's strength", self.strength)
         if self.share is not None:
             require_unit("View's share", self.share, 0.5)
-        if self.reach is not None:
-            require_unit("View's reach", self.reach)
+        for name in ("reach", "visible"):
+            if name in parts:
+                require_unit(f"View's {name}", parts[name])
 
     def __len__(self) -> int:
         return len(self.images)

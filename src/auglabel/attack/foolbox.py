@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -13,6 +12,7 @@ from torch import Generator, Tensor, nn
 from auglabel.attack.pgd import box, gradient_of, require_attackable
 from auglabel.errors import UserError, UserTypeError
 from auglabel.util.checks import require_integers, require_number
+from auglabel.util.extras import extra_module
 from auglabel.util.inference import eval_mode, unwrapped
 
 ATTACKS = {
@@ -48,7 +48,7 @@ def foolbox_attack(
     images = require_attackable(model, images, labels, "cross_entropy")
     require_integers("labels", labels)
     require_number("epsilon", epsilon, 0)
-    foolbox = _foolbox()
+    foolbox = extra_module("foolbox", "foolbox_attack needs foolbox", "attack")
     attack = _attack(foolbox, name, options)
     model = unwrapped(model)
     if len(images) == 0:
@@ -61,16 +61,6 @@ def foolbox_attack(
         wrapped = foolbox.PyTorchModel(model, bounds=(0, 1), device=images.device)
         moved = run(attack, wrapped, images, labels, epsilon)
     return torch.clamp(moved.detach(), *box(images, epsilon))
-
-
-def _foolbox() -> Any:
-    try:
-        return importlib.import_module("foolbox")
-    except ImportError as error:
-        raise ImportError(
-            f"foolbox_attack needs foolbox, which could not be imported ({error}). "
-            "Install it: pip install 'auglabel[attack]'."
-        ) from error
 
 
 def _attack(foolbox: Any, name: str, options: dict[str, Any]) -> Any:

@@ -14,6 +14,7 @@ from torch import Tensor
 from auglabel.corrupt.draws import Draws
 from auglabel.corrupt.filters import blurred
 from auglabel.corrupt.levels import as_bytes, rounded
+from auglabel.util.extras import extra_module
 
 
 def brightness(images: Tensor, added: float, draws: Draws) -> Tensor:
@@ -128,10 +129,4 @@ def jpeg_compression(images: Tensor, quality: int, draws: Draws) -> Tensor:
 
 
 def _pillow() -> Any:
-    try:
-        from PIL import Image
-    except ModuleNotFoundError:
-        raise ImportError(
-            "jpeg_compression needs Pillow, which is not installed: pip install 'auglabel[corrupt]'."
-        ) from None
-    return Image
+    return extra_module("PIL.Image", "jpeg_compression needs Pillow", "corrupt")

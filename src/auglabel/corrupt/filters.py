@@ -92,7 +92,7 @@ def zoomed(levels: Tensor, factor: float) -> Tensor:
 
 
 class Zoom(NamedTuple):
-    """Of a side, this many pixels in the middle become so many."""
+    """Along one side of an image, the middle `part` pixels are enlarged to `size` pixels."""
 
     part: int
     size: int

@@ -12,6 +12,7 @@ from torch import Tensor
 from auglabel.corrupt.draws import Draws
 from auglabel.corrupt.filters import blurred
 from auglabel.corrupt.levels import as_bytes, grey
+from auglabel.util.extras import extra_module
 
 WATER, MUD = (175, 238, 238), (63, 42, 20)
 EMBOSS = np.array([[-2, -1, 0], [-1, 1, 1], [0, 1, 2]], dtype=np.float32)
@@ -47,10 +48,4 @@ def _shaded(drop: npt.NDArray[np.uint8]) -> Tensor:
 
 
 def opencv() -> Any:
-    try:
-        import cv2
-    except ModuleNotFoundError:
-        raise ImportError(
-            "spatter needs OpenCV, which is not installed: pip install 'auglabel[corrupt]'."
-        ) from None
-    return cv2
+    return extra_module("cv2", "spatter needs OpenCV", "corrupt")

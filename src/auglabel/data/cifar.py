@@ -6,6 +6,7 @@ https://www.cs.toronto.edu/~kriz/cifar.html describes the files and gives the ar
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from auglabel.data.cifar_files import CIFAR10, CIFAR100, Cifar, Layout, official_files
+from auglabel.data.cifar_files import CIFAR10, CIFAR100, Cifar, OfficialFiles, official_files
 from auglabel.data.download import blocks, fetched, md5, require_md5
 from auglabel.data.files import tar_contents
 from auglabel.data.folder import folder
@@ -25,6 +26,8 @@ from auglabel.errors import UserError
 ADDRESS = "https://www.cs.toronto.edu/~kriz/"
 MEAN, STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)  # SPEC.md, section 4: CIFAR-100 too
 PIXELS = 3 * 32 * 32
+
+Batch = tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]  # images (N, PIXELS), labels (N,)
 
 
 def cifar10(root: str | os.PathLike[str], download: bool = False, verify: bool = True) -> DataSet:
@@ -43,70 +46,60 @@ def cifar100(root: str | os.PathLike[str], download: bool = False, verify: bool 
 
 def _load(kind: Cifar, root: Path, download: bool, verify: bool) -> DataSet:
     found = official_files(kind, root)
-    if found is None and not root.is_file() and _has_pictures(root):
+    pictures = (root / "train").is_dir() and (root / "test").is_dir()
+    if found is None and (pictures or (root.suffix == ".tar" and root.is_file())):
         return _pictures(kind, root)
-    if found is None and root.suffix == ".tar" and root.is_file():
-        return _pictures(kind, root)
-    if found is None:
-        if not download:
-            raise FileNotFoundError(
-                f"{root} does not hold {kind.name}: put {kind.python.archive} from {ADDRESS} there, "
-                "or let --data.download true fetch it."
-            )
-        archive = root / kind.python.archive
-        found = kind.python, fetched(ADDRESS + archive.name, archive, kind.python.md5)
-    layout, place = found
-    contents = _contents(layout, place, verify)
-    parts = [
-        _part(kind, layout, {name: contents[name] for name in names}, place)
-        for names in (layout.train, layout.test)
-    ]
-    checked = "their checksums match" if verify and (place.is_file() or all(layout.train.values())) else ""
-    notes = [f"{layout.words} in {place}" + (f"; {checked}" if checked else "; no checksum was compared")]
-    return in_memory(kind.name, kind.classes, parts[0], parts[1], mean=MEAN, std=STD, notes=notes)
-
-
-def _contents(layout: Layout, place: Path, verify: bool) -> dict[str, bytes]:
+    layout, place = found or _downloaded(kind, root, download)
+    if verify and place.is_file():
+        require_md5(str(place), md5(blocks(place)), layout.md5)
     files = {**layout.train, **layout.test}
-    if place.is_file():
-        if verify:
-            require_md5(str(place), md5(blocks(place)), layout.md5)
-        contents = tar_contents(place, files)
-    else:
-        contents = {name: _read(place / name) for name in files if (place / name).is_file()}
-    missing = [name for name in files if name not in contents]
-    if missing:
+    contents = tar_contents(place, files) if place.is_file() else _read(place, files)
+    _require_sound(layout, place, contents, verify)
+    read = _from_python if layout is kind.python else _from_binary
+    batches = {
+        name: read(kind, contents[name], str(place / name) if place.is_dir() else f"{name} in {place}")
+        for name in files
+    }
+    parts = []
+    for names in (layout.train, layout.test):
+        images, labels = (np.concatenate([batches[name][n] for name in names]) for n in (0, 1))
+        parts.append(InMemory(torch.from_numpy(images).view(-1, 3, 32, 32), torch.from_numpy(labels)))
+    checked = verify and (place.is_file() or all(layout.train.values()))
+    note = f"{layout.words} in {place}; {'their checksums match' if checked else 'no checksum was compared'}"
+    return in_memory(kind.name, kind.classes, parts[0], parts[1], mean=MEAN, std=STD, notes=[note])
+
+
+def _downloaded(kind: Cifar, root: Path, download: bool) -> tuple[OfficialFiles, Path]:
+    if not download:
+        raise FileNotFoundError(
+            f"{root} does not hold {kind.name}: put {kind.python.archive} from {ADDRESS} there, "
+            "or let --data.download true fetch it."
+        )
+    archive = root / kind.python.archive
+    return kind.python, fetched(ADDRESS + archive.name, archive, kind.python.md5)
+
+
+def _read(place: Path, names: Iterable[str]) -> dict[str, bytes]:
+    path = place
+    try:
+        return {path.name: path.read_bytes() for name in names if (path := place / name).is_file()}
+    except OSError as error:
+        raise OSError(f"{path} cannot be read: {error.strerror}.") from None
+
+
+def _require_sound(layout: OfficialFiles, place: Path, contents: dict[str, bytes], verify: bool) -> None:
+    """All files are there, and with `verify` those of a folder are as they were published."""
+    files = {**layout.train, **layout.test}
+    if missing := [name for name in files if name not in contents]:
         raise FileNotFoundError(
             f"{place} lacks {', '.join(missing)}: fetch {layout.archive} from {ADDRESS} again."
         )
-    if verify and not place.is_file():
-        for name, expected in files.items():
-            if expected:
-                require_md5(str(place / name), md5([contents[name]]), expected)
-    return contents
+    for name, expected in files.items():
+        if verify and expected and not place.is_file():
+            require_md5(str(place / name), md5([contents[name]]), expected)
 
 
-def _part(kind: Cifar, layout: Layout, contents: dict[str, bytes], place: Path) -> InMemory:
-    read = _from_python if layout is kind.python else _from_binary
-    pieces = []
-    for name, content in contents.items():
-        path = str(place / name) if place.is_dir() else f"{name} in {place}"
-        images, labels = read(kind, content, path)
-        if len(labels) == 0:
-            raise UserError(f"{path} is damaged: it holds no images.")
-        if not (labels.min() >= 0 and labels.max() < len(kind.classes)):
-            wrong = labels.min() if labels.min() < 0 else labels.max()
-            raise UserError(f"{path} is damaged: labels must be in 0..{len(kind.classes) - 1}, got {wrong}.")
-        pieces.append((images, labels))
-    images = np.concatenate([images for images, _ in pieces]).reshape(-1, 3, 32, 32)
-    return InMemory(
-        torch.from_numpy(images), torch.from_numpy(np.concatenate([labels for _, labels in pieces]))
-    )
-
-
-def _from_python(
-    kind: Cifar, content: bytes, path: str
-) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+def _from_python(kind: Cifar, content: bytes, path: str) -> Batch:
     batch = unpickle(content, path)
     if not isinstance(batch, dict):
         raise UserError(f"{path} is not a batch of {kind.name}: expected a dict, got {type(batch).__name__}.")
@@ -123,12 +116,10 @@ def _from_python(
         raise UserError(f"{path}: the labels must be a list of whole numbers, one per image.")
     if len(labels) != len(images):
         raise UserError(f"{path} is damaged: it has {len(images)} images but {len(labels)} labels.")
-    return images, np.array(labels, dtype=np.int64)
+    return _batch(kind, images, np.array(labels, dtype=np.int64), path)
 
 
-def _from_binary(
-    kind: Cifar, content: bytes, path: str
-) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+def _from_binary(kind: Cifar, content: bytes, path: str) -> Batch:
     record = kind.bytes_before + PIXELS
     if not content or len(content) % record:
         raise UserError(
@@ -136,11 +127,16 @@ def _from_binary(
             f"got {len(content)}."
         )
     rows = np.frombuffer(content, np.uint8).reshape(-1, record)
-    return rows[:, kind.bytes_before :], rows[:, kind.bytes_before - 1].astype(np.int64)
+    return _batch(kind, rows[:, kind.bytes_before :], rows[:, kind.bytes_before - 1].astype(np.int64), path)
 
 
-def _has_pictures(root: Path) -> bool:
-    return (root / "train").is_dir() and (root / "test").is_dir()
+def _batch(kind: Cifar, images: npt.NDArray[np.uint8], labels: npt.NDArray[np.int64], path: str) -> Batch:
+    if len(labels) == 0:
+        raise UserError(f"{path} is damaged: it holds no images.")
+    if not (labels.min() >= 0 and labels.max() < len(kind.classes)):
+        wrong = labels.min() if labels.min() < 0 else labels.max()
+        raise UserError(f"{path} is damaged: labels must be in 0..{len(kind.classes) - 1}, got {wrong}.")
+    return images, labels
 
 
 def _pictures(kind: Cifar, root: Path) -> DataSet:
@@ -169,10 +165,3 @@ def _pictures(kind: Cifar, root: Path) -> DataSet:
         std=STD,
         notes=(f"image folder {root}: {len(data.train):,} training images", *data.notes),
     )
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise OSError(f"{path} cannot be read: {error.strerror}.") from None

@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 @dataclass(frozen=True)
-class Layout:
+class OfficialFiles:
     """One official form of one set. Checksums are MD5; "" where none is published."""
 
     words: str
@@ -26,8 +26,8 @@ class Layout:
 class Cifar:
     name: str
     classes: tuple[str, ...]
-    python: Layout
-    binary: Layout
+    python: OfficialFiles
+    binary: OfficialFiles
     key: bytes  # of the labels in the python files
     bytes_before: int  # of a picture in the binary files; the last one is the label
 
@@ -44,7 +44,7 @@ television tiger tractor train trout tulip turtle wardrobe whale willow_tree wol
 CIFAR10 = Cifar(
     "CIFAR-10",
     ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"),
-    Layout(
+    OfficialFiles(
         "official python files",
         "cifar-10-python.tar.gz",
         "c58f30108f718f92721af3b95e74349a",
@@ -58,7 +58,7 @@ CIFAR10 = Cifar(
         },
         {"test_batch": "40351d587109b95175f43aff81a1287e"},
     ),
-    Layout(
+    OfficialFiles(
         "official binary files",
         "cifar-10-binary.tar.gz",
         "c32a1d4ab5d03f1284b67883e8d87530",
@@ -78,7 +78,7 @@ CIFAR10 = Cifar(
 CIFAR100 = Cifar(
     "CIFAR-100",
     tuple(FINE.split()),
-    Layout(
+    OfficialFiles(
         "official python files",
         "cifar-100-python.tar.gz",
         "eb9058c3a382ffc7106e4002c42a8d85",
@@ -86,7 +86,7 @@ CIFAR100 = Cifar(
         {"train": "16019d7e3df5f24257cddd939b257f8d"},
         {"test": "f0ef6b0ae62326f3e7ffdfab6717acfc"},
     ),
-    Layout(
+    OfficialFiles(
         "official binary files",
         "cifar-100-binary.tar.gz",
         "03b5dce01913d631647c71ecec9e9cb8",
@@ -99,7 +99,7 @@ CIFAR100 = Cifar(
 )
 
 
-def official_files(kind: Cifar, root: Path) -> tuple[Layout, Path] | None:
+def official_files(kind: Cifar, root: Path) -> tuple[OfficialFiles, Path] | None:
     """The official files at or below `root`: a directory of them, some perhaps missing, or an archive."""
     for layout in (kind.python, kind.binary):
         for place in (root / layout.folder, root):

@@ -138,14 +138,14 @@ def tar_members(where: Path) -> list[tuple[list[str], tarfile.TarInfo]]:
     """The regular files of a plain tar with the parts of their names; anything unsafe is refused."""
     with _translated(where), open(where, "rb") as file:
         if file.read(2) in (b"\x1f\x8b", b"BZ", b"\xfd7"):
-            raise _Refused("is a compressed tar, which can only be read in order: unpack it first.")
+            raise _RefusedTar("is a compressed tar, which can only be read in order: unpack it first.")
         file.seek(0)
         with tarfile.open(fileobj=_bounded(file), mode="r:", tarinfo=_Member) as tar:
             found = list(_safe(tar))
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - BLOCK))
         if size % BLOCK or any(file.read()):
-            raise _Refused("is cut short: a tar ends in a block of zeros.")
+            raise _RefusedTar("is cut short: a tar ends in a block of zeros.")
     return found
 
 
@@ -160,7 +160,7 @@ def tar_contents(where: Path, wanted: Container[str]) -> dict[str, bytes]:
     ):
         for parts, member in _safe(tar):
             if member.offset_data + member.size > MOST_UNPACKED:
-                raise _Refused(f"is refused: it unpacks to more than {MOST_UNPACKED:,} bytes.")
+                raise _RefusedTar(f"is refused: it unpacks to more than {MOST_UNPACKED:,} bytes.")
             content = tar.extractfile(member) if parts[-1] in wanted else None
             if content:
                 found[parts[-1]] = content.read()
@@ -200,7 +200,7 @@ class _Bounded:
 
     def _require(self, place: int) -> None:
         if place > self.most:
-            raise _Refused(f"is refused: it unpacks to more than {int(self.most):,} bytes.")
+            raise _RefusedTar(f"is refused: it unpacks to more than {int(self.most):,} bytes.")
 
 
 def _bounded(file: Any, most: float = float("inf")) -> Any:
@@ -212,7 +212,7 @@ class _Member(tarfile.TarInfo):
 
     def _proc_member(self, tar: tarfile.TarFile) -> Any:
         if not self.isreg() and self.size > LARGEST_HEADER:
-            raise _Refused(f"is refused: it has a header of more than {LARGEST_HEADER:,} bytes.")
+            raise _RefusedTar(f"is refused: it has a header of more than {LARGEST_HEADER:,} bytes.")
         return super()._proc_member(tar)  # type: ignore[misc]
 
 
@@ -220,16 +220,16 @@ def _safe(tar: tarfile.TarFile) -> Iterator[tuple[list[str], tarfile.TarInfo]]:
     for member in tar:
         parts = [part for part in member.name.split("/") if part not in ("", ".")]
         if member.name.startswith("/") or ".." in parts:
-            raise _Refused(f"is refused: its {shown(repr(member.name))} points outside the tar.")
+            raise _RefusedTar(f"is refused: its {shown(repr(member.name))} points outside the tar.")
         if not (member.isdir() or (member.isreg() and not member.issparse())):
-            raise _Refused(
+            raise _RefusedTar(
                 f"is refused: its {shown(repr(member.name))} is a link or a special file, not a plain one."
             )
         if parts and not member.isdir():
             yield parts, member
 
 
-class _Refused(Exception):
+class _RefusedTar(Exception):
     """What is wrong with a tar, as the end of a sentence."""
 
 
@@ -237,7 +237,7 @@ class _Refused(Exception):
 def _translated(where: Path) -> Iterator[None]:
     try:
         yield
-    except _Refused as error:
+    except _RefusedTar as error:
         raise UserError(f"{where} {error}") from None
     except Exception as error:  # damaged ones fail in many ways
         raise UserError(

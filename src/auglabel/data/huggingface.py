@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib
 import math
 import os
 from collections.abc import Sequence
@@ -19,6 +18,7 @@ from auglabel.data.picture import Frame
 from auglabel.data.source import MOST_CLASSES, DataSet, InMemory, in_memory
 from auglabel.errors import UserError
 from auglabel.util.checks import require_number, shown
+from auglabel.util.extras import extra_module
 
 CACHES = (
     "HF_CACHE_HOME",
@@ -52,7 +52,7 @@ class Rows:
         return b""  # no picture: told as a broken one
 
     def _file(self, row: int, file: Path) -> bytes:
-        """Of a regular file of the data set: a table from elsewhere may name any."""
+        """The bytes of an image file; refused outside the data set, since its table could name any file."""
         if not any(file.resolve().is_relative_to(root) for root in self.roots):
             raise UserError(
                 f"{self.path(row)} is the file {shown(file)}, which lies outside the data set. "
@@ -145,13 +145,7 @@ def _streamed(
 
 
 def _datasets() -> Any:
-    try:
-        return importlib.import_module("datasets")
-    except ImportError as error:
-        raise ImportError(
-            f"Hugging Face data sets need the datasets package, which could not be imported ({error}). "
-            "Install it: pip install 'auglabel[huggingface]'."
-        ) from error
+    return extra_module("datasets", "Hugging Face data sets need the datasets package", "huggingface")
 
 
 def _splits(path: str, config: str | None, revision: str | None) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import zipfile
+from collections.abc import Container
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ def npz(path: str | os.PathLike[str]) -> DataSet:
     MedMNIST's validation images join the training images. Classes are called "0", "1", ...
     """
     file = Path(path).expanduser()
-    arrays = _arrays(file)
+    arrays = arrays_of(file, {key for keys in KEYS for key in keys})
     keys = next((keys for keys in KEYS if set(keys[:2]) <= set(arrays)), None)
     if keys is None:
         wanted = " or ".join(f"{keys[0]} and {keys[1]}" for keys in KEYS)
@@ -57,21 +58,23 @@ def npz(path: str | os.PathLike[str]) -> DataSet:
     return in_memory(file.stem, classes, train, rest[0] if rest else None, notes=notes)
 
 
-def _arrays(file: Path) -> dict[str, npt.NDArray[Any]]:
-    """The arrays of any of `KEYS` that the file holds, and the names of others."""
+def arrays_of(file: Path, wanted: Container[str] | None = None) -> dict[str, npt.NDArray[Any]]:
+    """The arrays of an .npz file by name; of those that are not `wanted`, the name alone."""
     if not file.is_file():
         raise FileNotFoundError(f"{file} does not exist: expected an .npz file.")
     with file.open("rb") as opened:
         start = opened.read(6)
     if start == b"\x93NUMPY":
-        raise UserError(f"{file} is a single array: save images and labels together, with numpy.savez.")
-    wanted = {key for keys in KEYS for key in keys}
+        raise UserError(f"{file} is a single array: save the arrays together, with numpy.savez.")
     try:
         if not zipfile.is_zipfile(file):
             raise UserError("it is not a zip archive, or cut short")
         with np.load(file, allow_pickle=False) as found:
-            _require_small(file, found.zip)
-            return {key: _array(found[key]) if key in wanted else np.empty(0) for key in found.files}
+            require_small(file, found.zip)
+            return {
+                key: _array(found[key]) if wanted is None or key in wanted else np.empty(0)
+                for key in found.files
+            }
     except Exception as error:  # a damaged archive, header or array each fail in their own ways
         if "Object arrays" in str(error):
             raise UserError(
@@ -82,7 +85,7 @@ def _arrays(file: Path) -> dict[str, npt.NDArray[Any]]:
         ) from None
 
 
-def _require_small(file: Path, archive: zipfile.ZipFile) -> None:
+def require_small(file: Path, archive: zipfile.ZipFile) -> None:
     """A zip cannot unpack to more than it says, but it may say anything."""
     size, most = sum(entry.file_size for entry in archive.infolist()), UNPACKED[0]
     if size > max(most, UNPACKED[1] * file.stat().st_size):

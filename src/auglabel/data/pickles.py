@@ -22,7 +22,7 @@ BYTES = ("u1", b"u1", "uint8", b"uint8")  # what a dtype of bytes is called
 WORDS = (bytes, str)
 
 
-class _Refused(Exception):
+class _ForbiddenName(Exception):
     """Names what a pickle asked for."""
 
 
@@ -81,7 +81,7 @@ class _Unpickler(_Machine):  # type: ignore[misc]
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in ALLOWED:
-            raise _Refused(f"{module}.{name}")
+            raise _ForbiddenName(f"{module}.{name}")
         return ALLOWED[module, name]
 
     def load_dict(self) -> None:
@@ -121,7 +121,7 @@ def unpickle(content: bytes, path: str) -> Any:
     """Plain values and arrays of bytes, strings of Python 2 as bytes; what asks for more is refused."""
     try:
         return _read(_Unpickler(io.BytesIO(content), encoding="bytes").load())
-    except _Refused as error:
+    except _ForbiddenName as error:
         raise UserError(
             f"{path} is refused: its pickle asks for {shown(error)}, which could run code and which the "
             "official file never does. Fetch that one."
@@ -138,7 +138,7 @@ def unpickle(content: bytes, path: str) -> Any:
 
 
 def _read(value: Any) -> Any:
-    """With arrays in the place of what stands for them: at the top, and in a dict."""
+    """Replace each `_Array` by its numpy array, in `value` itself and among the values of a dict."""
     if isinstance(value, dict):
         return {key: _read(each) if isinstance(each, _Array) else each for key, each in value.items()}
     return value.pixels if isinstance(value, _Array) else value

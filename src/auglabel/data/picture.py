@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from auglabel.errors import UserError
 from auglabel.util.checks import shown
+from auglabel.util.extras import extra_module
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -61,14 +62,7 @@ class Frame:
 
 def pillow() -> Any:
     """Pillow's Image module, when it is first needed."""
-    try:
-        from PIL import Image
-    except ImportError as error:
-        raise ImportError(
-            f"reading image files needs Pillow, which could not be imported ({error}). "
-            "Install it: pip install 'auglabel[train]'."
-        ) from error
-    return Image
+    return extra_module("PIL.Image", "reading image files needs Pillow", "train")
 
 
 def opened(content: bytes, path: str) -> Image:

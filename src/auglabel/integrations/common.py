@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -42,7 +42,7 @@ class OnPixels(Around):
     def __call__(self, images, labels, model=None, **options) -> View:  # type: ignore[no-untyped-def]
         try:
             return self.inner(images, labels, model, **options)
-        except ValueError:
+        except UserError:
             if images.dim() != 4 or not images.numel():
                 raise
             low, high = (float(edge) for edge in images.aminmax())
@@ -107,7 +107,7 @@ class OnNormalized(Around):
 def learned_for(
     augment: Augmentation | AugmentAndLabel,
     num_classes: int | None,
-    alpha: float | None,
+    alpha: float | Literal["auto"],
     mean: Sequence[float] | None,
     std: Sequence[float] | None,
     options: dict[str, Any],
@@ -116,7 +116,7 @@ def learned_for(
     if (mean is None) != (std is None):
         raise UserError("mean and std come together, got only one of them.")
     if isinstance(augment, AugmentAndLabel):
-        if num_classes is not None or alpha is not None or mean is not None or options:
+        if num_classes is not None or alpha != "auto" or mean is not None or options:
             raise UserTypeError("an AugmentAndLabel comes with its options; give them where it is made.")
         return augment
     if mean is not None and std is not None:

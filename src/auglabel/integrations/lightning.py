@@ -1,7 +1,7 @@
 """Lightning: a callback that moves each training batch and learns its labels.
 
     from auglabel.integrations.lightning import LightningCallback, AugMix
-    trainer = Trainer(callbacks=[LightningCallback(AugMix(), num_classes=10, alpha=0.02)])
+    trainer = Trainer(callbacks=[LightningCallback(AugMix(), num_classes=10)])
 
 The module's `training_step` gets soft targets (B, K) in the place of labels, which `F.cross_entropy` takes;
 `validation_step` and `test_step` get what they always got. The module's `forward` gives logits.
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import torch
 from torch import Tensor
@@ -23,15 +23,11 @@ from auglabel.augment_and_label import AugmentAndLabel
 from auglabel.errors import UserError, UserTypeError
 from auglabel.integrations.common import learned_for, own_share
 from auglabel.util.checks import kind_of
+from auglabel.util.extras import extra_module
 
-try:
-    from lightning.pytorch import LightningModule, Trainer
-    from lightning.pytorch.callbacks import Callback
-except ImportError as error:
-    raise ImportError(
-        f"auglabel.integrations.lightning needs Lightning, which could not be imported ({error}). "
-        "Install it: pip install 'auglabel[lightning]'."
-    ) from error
+extra_module("lightning.pytorch", "auglabel.integrations.lightning needs Lightning", "lightning")
+from lightning.pytorch import LightningModule, Trainer  # noqa: E402
+from lightning.pytorch.callbacks import Callback  # noqa: E402
 
 __all__ = ["AugMix", "AugmentAndLabel", "LightningCallback", "RandAug"]
 
@@ -52,7 +48,7 @@ class LightningCallback(Callback):
         self,
         augment: Augmentation | AugmentAndLabel,
         num_classes: int | None = None,
-        alpha: float | None = None,
+        alpha: float | Literal["auto"] = "auto",
         *,
         mean: Sequence[float] | None = None,
         std: Sequence[float] | None = None,
@@ -70,6 +66,8 @@ class LightningCallback(Callback):
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         self.learned.to(pl_module.device)
+        if trainer.max_epochs is not None and trainer.max_epochs > 0:
+            self.learned.expect(trainer.max_epochs)
         if self.learned.policy.adaptive:
             if self.loader is None and trainer.val_dataloaders is None and trainer.enable_validation:
                 trainer.validating = True  # the first validation may come later than the first update

@@ -1,6 +1,6 @@
 """timm: takes the place of its `Mixup` in a training loop.
 
-    mixup_fn = TimmMixup(AugMix(), num_classes, alpha=0.02, mean=config["mean"], std=config["std"])
+    mixup_fn = TimmMixup(AugMix(), num_classes, epochs=args.epochs, mean=config["mean"], std=config["std"])
     images, targets = mixup_fn(images, labels)      # as timm's loop does
     mixup_fn.update(model, loader_eval)             # after each epoch
 
@@ -10,7 +10,7 @@ Nothing of timm is needed for it: the calls are the same.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -37,7 +37,7 @@ class TimmMixup(nn.Module):
         self,
         augment: Augmentation | AugmentAndLabel,
         num_classes: int | None = None,
-        alpha: float | None = None,
+        alpha: float | Literal["auto"] = "auto",
         *,
         mean: Sequence[float] | None = None,
         std: Sequence[float] | None = None,

@@ -1,7 +1,7 @@
 """Hugging Face's Trainer: a collator, a loss and a callback, which one object has.
 
     labels = TransformersCallback(
-        AugMix(), num_classes, alpha=0.02, validation=eval_dataset, mean=MEAN, std=STD
+        AugMix(), num_classes, validation=eval_dataset, mean=MEAN, std=STD
     )
     trainer = Trainer(
         ...,
@@ -18,7 +18,7 @@ decides their targets travels in the place of the labels, (B, 5), so that the lo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
@@ -32,21 +32,18 @@ from auglabel.augment_and_label import AugmentAndLabel
 from auglabel.errors import UserError, UserTypeError
 from auglabel.integrations.common import Batch, learned_for
 from auglabel.util.checks import kind_of
+from auglabel.util.extras import extra_module
 from auglabel.util.inference import unwrapped
 from auglabel.util.ranks import rank_and_world
 from auglabel.view import View
 
-try:
-    from transformers import TrainerCallback, default_data_collator
-except ImportError as error:
-    raise ImportError(
-        f"auglabel.integrations.transformers needs Transformers, which could not be imported ({error}). "
-        "Install it: pip install 'auglabel[transformers]'."
-    ) from error
+extra_module("transformers", "auglabel.integrations.transformers needs Transformers", "transformers")
+from transformers import TrainerCallback, default_data_collator  # noqa: E402
 
 __all__ = ["AugMix", "AugmentAndLabel", "RandAug", "TransformersCallback"]
 
 STATE = "auglabel"  # under this name the state is in a checkpoint's trainer_state.json
+ENDLESS = 10**6  # epochs: what Trainer has for data of unknown length is more
 NOBODY = -1  # the partner of an image that none was mixed into
 
 
@@ -84,7 +81,7 @@ class TransformersCallback(TrainerCallback):
         self,
         augment: Augmentation | AugmentAndLabel,
         num_classes: int | None = None,
-        alpha: float | None = None,
+        alpha: float | Literal["auto"] = "auto",
         *,
         validation: Any,
         batch_size: int = 64,
@@ -107,7 +104,7 @@ class TransformersCallback(TrainerCallback):
         batch = dict(self.collator(examples))
         if any(isinstance(example.get(label), TrainingLabel) for example in examples):
             name = self._labels_in(batch)
-            view = self.learned.augment(batch[image], batch[name].long())
+            view = self.learned.view(batch[image], batch[name].long())
             batch |= {image: view.images, name: rows_of(view)}
         return batch
 
@@ -126,6 +123,8 @@ class TransformersCallback(TrainerCallback):
         return F.cross_entropy(logits, targets, reduction="sum") * each / num_items_in_batch
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
+        if 0 < state.num_train_epochs < ENDLESS:
+            self.learned.expect(state.num_train_epochs)
         found = state.stateful_callbacks.get(STATE)
         if found is not None:
             ours = self.learned.state_dict()

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -18,7 +17,7 @@ from auglabel.models.normalize import Normalize
 from auglabel.models.resnet import ResNet
 from auglabel.models.small import SmallNet
 from auglabel.models.wide_resnet import WideResNet
-from auglabel.util.checks import kind_of, shown
+from auglabel.util.checks import did_you_mean, kind_of, shown
 
 MODELS: dict[str, Callable[..., nn.Module]] = {
     "small": SmallNet,
@@ -41,7 +40,7 @@ def model_function(name: str) -> Callable[..., nn.Module]:
         if name not in MODELS:
             raise UserError(
                 f'there is no model "{shown(name)}". There are: {", ".join(MODELS)}, and timm:NAME, '
-                f"torchvision:NAME and module:function.{_hint(name, MODELS)}"
+                f"torchvision:NAME and module:function.{did_you_mean(name, MODELS)}"
             )
         return MODELS[name]
     if not module or not rest:
@@ -83,7 +82,7 @@ def imported(module: str, function: str) -> Any:
     where = getattr(found, "__file__", None) or "a folder without __init__.py"
     for part in function.split("."):
         if not hasattr(found, part):
-            near = _hint(part, [each for each in dir(found) if not each.startswith("_")])
+            near = did_you_mean(part, [each for each in dir(found) if not each.startswith("_")])
             raise UserError(f'the module "{module}" ({where}) has no "{function}".{near}')
         found = getattr(found, part)
     if not callable(found):
@@ -101,7 +100,7 @@ def _published(package: str, name: str) -> Callable[..., nn.Module]:
         models = models.models
     # timm's names may have weights after a dot, or name a hub before a colon.
     if ":" not in name and name.split(".")[0] not in models.list_models():
-        raise UserError(f'{package} has no model "{shown(name)}".{_hint(name, models.list_models())}')
+        raise UserError(f'{package} has no model "{shown(name)}".{did_you_mean(name, models.list_models())}')
     return _timm(models, name) if package == "timm" else _torchvision(models, name)
 
 
@@ -163,8 +162,3 @@ def _torchvision(models: Any, name: str) -> Callable[..., nn.Module]:
         return Normalized(mean, std, net)
 
     return build
-
-
-def _hint(name: str, names: Iterable[str]) -> str:
-    near = difflib.get_close_matches(name, list(names), n=1)
-    return f' Did you mean "{near[0]}"?' if near else ""

@@ -8,15 +8,18 @@ import difflib
 import math
 import numbers
 import reprlib
-from collections.abc import Mapping
-from typing import TypeVar
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeAlias, TypeVar
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from auglabel.errors import UserError, UserTypeError
 
 Entry = TypeVar("Entry")
+Array: TypeAlias = Tensor | npt.NDArray[Any]
 
 
 def readable(tensor: Tensor) -> bool:
@@ -28,6 +31,8 @@ def kind_of(value: object) -> str:
     """A value's type and content, short enough for an error message."""
     if isinstance(value, Tensor):
         return f"a {str(value.dtype).removeprefix('torch.')} tensor of shape {tuple(value.shape)}"
+    if isinstance(value, np.ndarray):
+        return f"a numpy array of {value.dtype} and shape {value.shape}"
     return f"{type(value).__name__} {brief(value)}"
 
 
@@ -62,6 +67,22 @@ def require_instance(kind: type[Entry], name: str, made: object) -> Entry:
 def require_tensor(what: str, value: object) -> None:
     if not isinstance(value, Tensor):
         raise UserTypeError(f"{what} must be a tensor, got {kind_of(value)}.")
+
+
+def as_predictions(scores: Array, labels: Array) -> tuple[Tensor, Tensor]:
+    """Scores and labels as tensors: numpy arrays are copied, and labels may be of any integer type."""
+    ids = _as_tensor(labels)
+    whole = isinstance(ids, Tensor) and not (ids.is_floating_point() or ids.is_complex())
+    if not whole or ids.dim() != 1 or ids.dtype == torch.bool:
+        raise UserTypeError(f"labels must be whole numbers of shape (N,), got {kind_of(ids)}.")
+    return _as_tensor(scores), ids.long()
+
+
+def _as_tensor(value: Any) -> Any:
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
+        wide = value.dtype.kind == "f" and value.dtype.itemsize > 8  # long double, which torch has not
+        return torch.tensor(value.astype("f8" if wide else value.dtype.newbyteorder("=")))
+    return value
 
 
 def require_integers(what: str, value: Tensor) -> None:
@@ -170,7 +191,12 @@ def require_whole(what: str, value: int, low: int, high: float = math.inf) -> No
 def entry(what: str, menu: Mapping[str, Entry], name: str) -> Entry:
     """The entry of that name; the error for an unknown one suggests the nearest."""
     if name not in menu:
-        near = difflib.get_close_matches(name, menu, n=1)
-        hint = f' Did you mean "{near[0]}"?' if near else ""
+        hint = did_you_mean(name, menu)
         raise UserError(f'there is no {what} "{shown(name)}". There are: {", ".join(menu)}.{hint}')
     return menu[name]
+
+
+def did_you_mean(name: str, names: Iterable[str], cutoff: float = 0.6) -> str:
+    """A question that ends a sentence: the nearest of `names`; nothing if none is near."""
+    near = difflib.get_close_matches(name, list(names), n=1, cutoff=cutoff)
+    return f' Did you mean "{near[0]}"?' if near else ""

@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
+import argparse
 import itertools
 from collections.abc import Sequence
 from types import ModuleType
+from typing import Any
 
 from auglabel.errors import UserError
-from auglabel.lab.recipe import read as draft
-from auglabel.lab.recipe.options import flags
-from auglabel.util.help_text import help_of_flags
+
+
+class Parser(argparse.ArgumentParser):
+    """For commands that need no extra: the standard library's, with our way of complaining and of helping."""
+
+    def __init__(self, command: str, about: str, takes: str = "") -> None:
+        usage = f"auglabel {command} {takes} [--option value ...]".replace("  ", " ")
+        super().__init__(command, usage, about, add_help=False, allow_abbrev=False)
+
+    def error(self, message: str) -> Any:
+        raise UserError(f"{message}; --help lists the options.")
+
+    def read(self, words: Sequence[str]) -> argparse.Namespace | None:
+        """What the words say; None where they ask for help, which is printed."""
+        if "--help" in words or "-h" in words:
+            print(self.format_help(), end="")
+            return None
+        options, rest = self.parse_known_args(words)
+        require_no_more(rest)
+        return options
 
 
 def names_first(words: Sequence[str], most: int | None = None) -> tuple[list[str], list[str]]:
@@ -31,6 +50,10 @@ def require_no_more(words: Sequence[str]) -> None:
 
 def help_text(name: str, command: ModuleType, words: Sequence[str]) -> str:
     """The usage of a command and its flags; then a recipe's options, if the command takes them."""
+    from auglabel.lab.recipe.options import flags  # needs an extra, as the commands do that call this
+    from auglabel.lab.recipe.read import help_of_recipe
+    from auglabel.util.help_text import help_of_flags
+
     usage = f"usage: auglabel {name} {command.USAGE}".rstrip()
     usage += " [--option value ...]" if command.OPTIONS else ""
     text = f"{usage}\n\n{help_of_flags(*command.OPTIONS)}"
@@ -42,4 +65,4 @@ def help_text(name: str, command: ModuleType, words: Sequence[str]) -> str:
     about = (
         "Options of the recipe; each may stand in its file too. --regime NAME sets augment, labels and loss."
     )
-    return f"{text}\n{about}\n\n{draft.help_text(recipe, rest)}"
+    return f"{text}\n{about}\n\n{help_of_recipe(recipe, rest)}"

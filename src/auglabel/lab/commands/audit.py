@@ -13,16 +13,18 @@ from torch import nn
 
 from auglabel import __version__
 from auglabel.augment.base import Augmentation
+from auglabel.augment.clean import Clean
 from auglabel.data.source import DataSet, Source, Subset
 from auglabel.data.split import Parts
 from auglabel.errors import UserError
 from auglabel.lab.audit.audit import Audit, as_json, audit_of
 from auglabel.lab.audit.exported_network import load_program
 from auglabel.lab.commands.arguments import name_first
-from auglabel.lab.evaluate.network import load_into
+from auglabel.lab.evaluate.evaluate import some_rows
+from auglabel.lab.evaluate.network import load_into, on_device
+from auglabel.lab.parts.catalogue import augmentation_for
 from auglabel.lab.pictures.terminal import heat_map
 from auglabel.lab.recipe.build import data_for, model_for
-from auglabel.lab.recipe.catalogue import augmentation_for
 from auglabel.lab.recipe.options import flags, pairs
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.recipe.recipe import Recipe
@@ -30,10 +32,9 @@ from auglabel.lab.recipe.seeding import generator_for
 from auglabel.lab.runs.checkpoint import load_weights
 from auglabel.lab.runs.run import Run
 from auglabel.lab.train import feed
-from auglabel.measure import calibrate, measure
+from auglabel.measure import calibrate
 from auglabel.util.checks import require_whole
 from auglabel.util.checksummed_json import write_checksummed
-from auglabel.view import View
 
 Part = Literal["validation", "test", "all"]
 
@@ -43,7 +44,7 @@ class AuditOptions:
     """Which network, if it is not a run's, and which images"""
 
     weights: str | None = None
-    """safetensors file with the weights of --model"""
+    """safetensors or .pth file with the weights of --model"""
     program: str | None = None
     """TorchScript, or an exported program (.pt2), that takes pixels in [0, 1]"""
     part: Part | None = None
@@ -75,8 +76,8 @@ def run(words: list[str]) -> None:
 def audit_network(name: str | None, options: AuditOptions, words: Sequence[str], console: Console) -> Path:
     """Audit the network of a run or from elsewhere; print what came out and write it."""
     run = None if name is None else Run(Path(name))
-    if run is not None and not run.exists():
-        raise FileNotFoundError(f"{name} is not a run: it has no recipe.yaml.")
+    if run is not None:
+        run.require()
     recipe = read_recipe(None if run is None else str(run.recipe_file), words)
     augment = _augmentation(recipe, words)
     data, parts = data_for(recipe)
@@ -110,6 +111,10 @@ def _network(
     if run is not None:
         run.require_data(data, parts)
         model, weights = run.network(recipe, data)
+        if weights.saw_validation(recipe) and options.part in (None, "validation"):
+            raise UserError(
+                f"{run.path} was trained on its validation images too: audit it with --part test."
+            )
         return model, {"run": str(run.path), **weights.about}
     if options.program is not None:
         return load_program(Path(options.program), data), {"program": options.program}
@@ -135,31 +140,17 @@ def _images(
     chosen = {"validation": parts.validation, "test": parts.test, "all": everything}[part]
     if len(chosen) == 0:
         raise UserError(f"there are no {part} images to audit on: see --part.")
-    if options.images is not None and options.images < len(chosen):
-        rows = (
-            torch.randperm(len(chosen), generator=generator_for(seed, "images"))[: options.images]
-            .sort()
-            .values
-        )
-        return Subset(chosen, rows), part
-    return chosen, part
+    return Subset(chosen, some_rows(len(chosen), options.images, seed)), part
 
 
 def _asked(
     model: nn.Module, augment: Augmentation, source: Source, batch_size: int, seed: int, classes: int
 ) -> Audit:
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    model.to(device)
-    rows = feed.in_turn(source, batch_size)
-
-    def as_they_are() -> Any:
-        for images, labels in feed.batches(source, rows):
-            nothing = torch.zeros(len(labels), device=device)
-            yield View(images.to(device), labels.to(device), nothing.long(), nothing)
-
-    clean = measure(model, as_they_are())
-    generator = generator_for(seed, "audit")
-    seen = calibrate(model, augment, feed.batches(source, rows), generator=generator)
+    model, rows = on_device(model), feed.in_turn(source, batch_size)
+    clean, seen = (
+        calibrate(model, each, feed.batches(source, rows), generator=generator_for(seed, "audit"))
+        for each in (Clean(pad=0, flip=False), augment)
+    )
     return audit_of(clean, seen, augment.grid, classes)
 
 

@@ -11,7 +11,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from rich import box
@@ -20,23 +19,25 @@ from rich.table import Table
 
 from auglabel.lab.commands.arguments import require_no_more
 from auglabel.lab.commands.sweep import SweepOptions
-from auglabel.lab.evaluate.metric_list import METRICS
+from auglabel.lab.evaluate.results import COLUMNS
 from auglabel.lab.pictures.terminal import heat_map
 from auglabel.lab.recipe.options import flags
 from auglabel.lab.report.report import ReportOptions, report
 from auglabel.lab.runs.files import locked
+from auglabel.lab.runs.metric_list import METRICS
 from auglabel.lab.sweep.executor import Executor, require_done
 from auglabel.lab.sweep.grid import Grid, Point, Shared
 from auglabel.lab.sweep.job import Job, Results
+from auglabel.lab.sweep.result import Result, mean_of
 from auglabel.util.checks import require_whole
 
 METHODS: dict[str, dict[str, str]] = {  # what each kind of labels changes in the recipe "embedded"
     "one-hot": {"regime": "randaug"},
     "label smoothing": {"regime": "randaug_ls", "labels.rho": "0.01"},  # chosen by benchmarks/demo_choice.py
-    "AutoLabel": {},
+    "AutoLabel": {"labels.alpha": "0.02"},  # chosen there too
 }
 CORRUPTIONS = ("gaussian_noise", "defocus_blur", "fog", "pixelate")
-HEADS = {"accuracy": "accuracy", "ece": "ECE", "debiased_ece": "debiased", "nll": "NLL", "brier": "Brier"}
+HEADS = {name: title for name, title in COLUMNS.items() if name != "aurc"}
 FOLDER, PAGE = Path("runs/demo"), "runs/demo.html"
 
 
@@ -96,7 +97,7 @@ def show(sweep: Grid, console: Console) -> None:
         for name, jobs in zip(METHODS, sweep.jobs, strict=True)
     }
     console.print(measured_table(found))
-    console.print(learned_table([result["labels"] for result in found["AutoLabel"]]))
+    console.print(learned_table([result.labels or {} for result in found["AutoLabel"]]))
     recipe = sweep.jobs[-1][0].recipe
     last = [sweep.results.run(job).epochs()[-1] for job in sweep.jobs[-1]]
     share = statistics.fmean(epoch.calibration_share or 0.0 for epoch in last)
@@ -108,7 +109,7 @@ def show(sweep: Grid, console: Console) -> None:
     )
 
 
-def measured_table(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> Table:
+def measured_table(found: Mapping[str, Sequence[Result]]) -> Table:
     """Mean and standard deviation over seeds for each kind of labels: clean, each corruption, their mean."""
     seeds = len(next(iter(found.values())))
     table = Table(
@@ -125,25 +126,17 @@ def measured_table(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> Table:
     for title, places in groups.items():
         table.add_section()
         for method, results in found.items():
-            cells = [
-                _spread([_mean(result, places, metric) for result in results], metric) for metric in HEADS
-            ]
+            cells = [_cell(results, places, metric) for metric in HEADS]
             table.add_row(title if method == next(iter(found)) else "", method, *cells)
     return table
 
 
-def _mean(result: Mapping[str, Any], places: Sequence[int], metric: str) -> float:
-    """The mean of a metric over all rows of the evaluations of one run in these places."""
-    evaluations = [result["evaluations"][place] for place in places]
-    return statistics.fmean(
-        row[each["columns"].index(metric)] for each in evaluations for row in each["rows"]
-    )
-
-
-def _spread(values: Sequence[float], metric: str) -> str:
-    scale, digits = (100, 1) if METRICS[metric].unit == "%" else (1, 2)
-    mean = f"{scale * statistics.fmean(values):.{digits}f}"
-    return mean if len(values) == 1 else f"{mean}±{scale * statistics.stdev(values):.{digits}f}"
+def _cell(results: Sequence[Result], places: Sequence[int], name: str) -> str:
+    """A metric over seeds: of each run the mean over all rows of its evaluations in these places."""
+    rows = [[row for place in places for row in result.evaluations[place].rows] for result in results]
+    values = [value for some in rows if (value := mean_of(some, name)) is not None]
+    metric = METRICS[name]
+    return metric.mean_and_spread(values, "±", fewer=0 if metric.unit else 1) if values else "-"
 
 
 def learned_table(labels: Sequence[Mapping[str, Sequence[float]]]) -> Table:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from auglabel.corrupt import SUITES
 from auglabel.lab.commands.arguments import name_first, require_no_more
-from auglabel.lab.recipe.catalogue import AUGMENTATIONS, DATASETS, LABELS, LOSSES, REGIMES
+from auglabel.lab.parts.catalogue import AUGMENTATIONS, DATASETS, LABELS, LOSSES, REGIMES
+from auglabel.lab.parts.schedules import SCHEDULES
 from auglabel.lab.recipe.options import flags
 from auglabel.lab.recipe.read import recipe_names, recipe_text
-from auglabel.lab.recipe.schedules import SCHEDULES
 from auglabel.models.by_name import MODELS
 from auglabel.util.checks import entry
 

@@ -1,15 +1,62 @@
-"""`auglabel reproduce`: a table or figure of the paper, ours beside theirs."""
+"""`auglabel reproduce`: the runs behind a table or figure of the paper, then the table or figure itself."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 from rich.console import Console
 
 from auglabel.errors import UserError
 from auglabel.lab.commands.arguments import name_first
-from auglabel.lab.paper.reproduce import Reproduce, reproduce
-from auglabel.lab.paper.study import NAMES
 from auglabel.lab.recipe.options import flags
+from auglabel.lab.study.plan import make_plan
+from auglabel.lab.study.row import NAMES, Scale
+from auglabel.lab.study.run_options import keep_options, options_of
+from auglabel.lab.study.run_rows import run_rows
+from auglabel.lab.study.study import MOST_SEEDS, Study
 from auglabel.lab.sweep.executor import Executor
+from auglabel.lab.sweep.job import Results
+from auglabel.util.checks import entry, require_whole
+
+
+@dataclass(frozen=True)
+class Reproduce:
+    """At which size, with which data, and what to do"""
+
+    scale: Scale = "cpu"
+    """cpu: a laptop finishes all in a night; fast: all of CIFAR-100, minutes per run; paper: for GPUs"""
+    seeds: int | None = None
+    """runs per row; as many as each row has if not given"""
+    plan: bool = False
+    """print what would be run and what it would cost, and stop; for all a plan is written into OUT too"""
+    assemble: bool = False
+    """run nothing; make tables and figures of the results that are there"""
+    cifar10: str | None = None
+    """where CIFAR-10 lies"""
+    cifar100: str | None = None
+    """where CIFAR-100 lies"""
+    imagenet: str | None = None
+    """where ImageNet lies"""
+    out: str = "results"
+    """directory of the results; the runs themselves go into runs/"""
+
+    def __post_init__(self) -> None:
+        if self.seeds is not None:
+            require_whole("seeds", self.seeds, 1, MOST_SEEDS)
+
+    @property
+    def folder(self) -> Path:
+        return Path(self.out) / self.scale
+
+    def study(self, words: Sequence[str] = ()) -> Study:
+        """`words` are options of the recipe for every run."""
+        roots = {"cifar10": self.cifar10, "cifar100": self.cifar100, "imagenet": self.imagenet}
+        there = {name: root for name, root in roots.items() if root is not None}
+        results = Results(self.folder / "runs", Path("runs") / self.scale)
+        return Study(self.scale, results, there, self.seeds, words=options_of(self.folder, words))
+
 
 USAGE, OPTIONS = "NAME", (Reproduce, Executor)
 
@@ -21,3 +68,30 @@ def run(words: list[str]) -> int:
     options, rest = flags(Reproduce, rest)
     executor, rest = flags(Executor, rest)
     return reproduce(name, options, executor, Console(highlight=False, emoji=False), rest)
+
+
+def reproduce(
+    name: str, how: Reproduce, executor: Executor, console: Console, words: Sequence[str] = ()
+) -> int:
+    """Run what is not there yet, then write the table or figure, or all of them; the exit code."""
+    study = how.study(words)
+    entry("table or figure", dict.fromkeys([*NAMES, "all"]), name)
+    names = study.names() if name == "all" else [name]
+    failed: list[str] = []
+    if not how.assemble:
+        if not (how.plan and how.scale == "paper"):  # whose cost is in recipes/rows.yaml
+            study.require_data(study.rows(names))
+        if how.plan:
+            make_plan(study, names, Path(how.out) if name == "all" else None, executor, console)
+            return 0
+        executor.require()
+        keep_options(how.folder, study.words)
+        failed = run_rows(study, names, executor, console)
+    from auglabel.lab.paper.assemble import assemble
+
+    assemble(names, study, how.folder, console)
+    if failed:
+        console.print(f"{len(failed)} runs failed; the same command tries them again:", markup=False)
+        for line in failed:
+            console.print(line, markup=False, soft_wrap=True)
+    return 1 if failed else 0

@@ -75,7 +75,7 @@ class SweepOptions:
         for each in found:
             try:
                 each.request()
-            except ValueError as error:
+            except UserError as error:
                 raise UserError(str(error).replace("--on", "--measure", 1)) from None
         return found
 
@@ -140,14 +140,20 @@ def _tell(work: Grid | Searches, results: Results, executor: Executor, console: 
             markup=False,
             soft_wrap=True,
         )
-    if left:
-        hours = _forecast(waiting, results, console)
-        wall = ""
-        if executor.capacity is not None:
-            wall = (
-                f": {_span(wall_hours(hours, executor.capacity))} with {counted(executor.capacity, 'worker')}"
-            )
-        console.print(f"About {max(sum(hours), 0.01):.2f} core-hours{wall}.", markup=False)
+    tell_cost(waiting, results, executor, console)
+
+
+def tell_cost(
+    waiting: Sequence[Sequence[Job]], results: Results, executor: Executor, console: Console
+) -> None:
+    """What runs will cost, in groups whose runs cost the same; nothing if there are none."""
+    if not any(waiting):
+        return
+    hours = _forecast(waiting, results, console)
+    wall = ""
+    if executor.capacity is not None:
+        wall = f": {_span(wall_hours(hours, executor.capacity))} with {counted(executor.capacity, 'worker')}"
+    console.print(f"About {max(sum(hours), 0.01):.2f} core-hours{wall}.", markup=False)
 
 
 def _forecast(waiting: Sequence[Sequence[Job]], results: Results, console: Console) -> list[float]:

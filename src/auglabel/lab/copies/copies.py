@@ -24,10 +24,10 @@ from auglabel.data.source import DataSet, Source
 from auglabel.errors import UserError
 from auglabel.lab.copies.layouts import AsArrays, AsFolders, Writer, file_names, writing
 from auglabel.lab.evaluate.options import require_severities
+from auglabel.lab.parts.catalogue import DATASETS, data_set_for
 from auglabel.lab.process.bar import bar_of
 from auglabel.lab.process.workers import cores, each
-from auglabel.lab.recipe import read as draft
-from auglabel.lab.recipe.catalogue import DATASETS, data_set_for
+from auglabel.lab.recipe.read import read_recipe, recipe_names
 from auglabel.lab.recipe.recipe import flat
 from auglabel.lab.runs.files import locked
 from auglabel.lab.runs.run import Run
@@ -69,7 +69,7 @@ class CopyOptions:
 
 def corrupt_data(name: str, words: Sequence[str], out: Path, options: CopyOptions) -> None:
     """Write copies of what `name` says: a data set, the data of a recipe or run, or a path of pictures."""
-    choice = draft.read_recipe(*_recipe(name, words)).data
+    choice = read_recipe(*_recipe(name, words)).data
     data = data_set_for(choice.name, **choice.options)
     write_copies(data, out, options, Console(highlight=False, emoji=False))
 
@@ -78,13 +78,13 @@ def _recipe(name: str, words: Sequence[str]) -> tuple[str | None, list[str]]:
     path = Path(name)
     if name in DATASETS:
         return None, [f"--data={name}", *words]
-    if name in draft.recipe_names() or path.suffix in (".yaml", ".yml") or Run(path).exists():
+    if name in recipe_names() or path.suffix in (".yaml", ".yml") or Run(path).exists():
         return name, list(words)
     if path.suffix == ".npz":
         return None, ["--data=npz", f"--data.path={name}", *words]
     if path.exists():
         return None, ["--data=folder", f"--data.root={name}", *words]
-    entry("data set, recipe or path", dict.fromkeys([*DATASETS, *draft.recipe_names()]), name)
+    entry("data set, recipe or path", dict.fromkeys([*DATASETS, *recipe_names()]), name)
     raise AssertionError(f"{name} is known, but was not met above")
 
 

@@ -35,7 +35,7 @@ MOST = 500  # images in a block, and fewer of large ones
 QUALITY = 85  # of JPEG, as in ImageNet-C
 
 
-class Block(NamedTuple):
+class ImageBlock(NamedTuple):
     """Rows first .. last - 1 at one severity of one type."""
 
     name: str
@@ -53,23 +53,23 @@ class Writer:
         self.out, self.source, self.count, self.move = out, source, count, move
         self.size = min(MOST, max(16, 2**23 // math.prod(source.shape)))  # images of a block
 
-    def blocks(self, name: str, severities: Sequence[int]) -> list[Block]:
+    def blocks(self, name: str, severities: Sequence[int]) -> list[ImageBlock]:
         edges = [(first, min(first + self.size, self.count)) for first in range(0, self.count, self.size)]
-        return [Block(name, severity, *edge) for severity in severities for edge in edges]
+        return [ImageBlock(name, severity, *edge) for severity in severities for edge in edges]
 
-    def write(self, block: Block) -> int:
+    def write(self, block: ImageBlock) -> int:
         """Make what is missing of a block; how many pictures that was."""
         raise NotImplementedError
 
-    def finish(self, blocks: Sequence[Block]) -> None:
+    def finish(self, blocks: Sequence[ImageBlock]) -> None:
         """All blocks of a type are written."""
 
-    def done(self, blocks: Sequence[Block]) -> bool:
+    def done(self, blocks: Sequence[ImageBlock]) -> bool:
         """Whether nothing is left to do of the blocks of a type."""
         raise NotImplementedError
 
     def md5(self, name: str) -> str | None:
-        """Of the file of a type, or "labels"; None where there are many."""
+        """The MD5 of the file of a corruption type or of "labels"; None for a layout of many files."""
         return None
 
     def share(self) -> None:
@@ -83,7 +83,7 @@ class Writer:
             write_atomically(file, lambda path: _save(path, tuple(images.shape), np.uint8, parts))
         self.source = Mapped(file, 0, self.source.labels[: self.count])
 
-    def made(self, block: Block, rows: Sequence[int]) -> npt.NDArray[np.uint8]:
+    def made(self, block: ImageBlock, rows: Sequence[int]) -> npt.NDArray[np.uint8]:
         """The copies (B, H, W, C) of `rows`."""
         index = torch.tensor(rows)
         return _contiguous(
@@ -101,10 +101,10 @@ class AsArrays(Writer):
             with writing(file):
                 write_atomically(file, lambda path: _save(path, labels.shape, np.int64, [labels]))
 
-    def done(self, blocks: Sequence[Block]) -> bool:
+    def done(self, blocks: Sequence[ImageBlock]) -> bool:
         return _whole(self.out / f"{blocks[0].name}.npy", self._shape(len(SEVERITIES) * self.count), np.uint8)
 
-    def write(self, block: Block) -> int:
+    def write(self, block: ImageBlock) -> int:
         file = self._part(block)
         if _whole(file, self._shape(block.last - block.first), np.uint8):
             return 0
@@ -116,7 +116,7 @@ class AsArrays(Writer):
     def md5(self, name: str) -> str:
         return md5(blocks_of(self.out / f"{name}.npy"))
 
-    def finish(self, blocks: Sequence[Block]) -> None:
+    def finish(self, blocks: Sequence[ImageBlock]) -> None:
         file, parts = self.out / f"{blocks[0].name}.npy", [self._part(block) for block in sorted(blocks)]
         shape = self._shape(len(SEVERITIES) * self.count)
         with writing(file):
@@ -129,7 +129,7 @@ class AsArrays(Writer):
         channels, height, width = self.source.shape
         return count, height, width, channels
 
-    def _part(self, block: Block) -> Path:
+    def _part(self, block: ImageBlock) -> Path:
         return self.out / ".parts" / f"{block.name}-{block.severity}-{block.first}-{block.last}.npy"
 
 
@@ -142,10 +142,10 @@ class AsFolders(Writer):
         stems = file_names(source, count) or [f"{row:0{len(str(count - 1))}d}" for row in range(count)]
         self.names = [f"{folder}/{stem}" for folder, stem in zip(within, stems, strict=True)]
 
-    def done(self, blocks: Sequence[Block]) -> bool:
+    def done(self, blocks: Sequence[ImageBlock]) -> bool:
         return not any(self._missing(block) for block in blocks)
 
-    def write(self, block: Block) -> int:
+    def write(self, block: ImageBlock) -> int:
         missing = self._missing(block)
         if not missing:
             return 0
@@ -161,7 +161,7 @@ class AsFolders(Writer):
                 torn.replace(path)
         return len(missing)
 
-    def _missing(self, block: Block) -> dict[int, Path]:
+    def _missing(self, block: ImageBlock) -> dict[int, Path]:
         """The rows whose picture is not there, with its path."""
         top = self.out / block.name / str(block.severity)
         paths = {row: top / f"{self.names[row]}.JPEG" for row in range(block.first, block.last)}

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from pathlib import Path
 from typing import Any
 
 from auglabel import __version__
-from auglabel.lab.doctor import files as doctor_files
-from auglabel.lab.doctor import hardware as doctor_machine
-from auglabel.lab.doctor import packages as doctor_packages
-from auglabel.lab.doctor import text as doctor_text
-from auglabel.lab.doctor.files import private
+from auglabel.lab.doctor import packages, text
+from auglabel.lab.doctor.files import describe_cache, describe_data, describe_place, private
+from auglabel.lab.doctor.hardware import VARIABLES, describe_cpu, describe_memory
 from auglabel.lab.doctor.probe import PRECISIONS
 from auglabel.lab.doctor.problems import find_problems
 from auglabel.lab.doctor.tries import Outcome, try_each
@@ -19,47 +18,35 @@ from auglabel.lab.doctor.tries import Outcome, try_each
 
 def gather(root: str | None = None) -> dict[str, Any]:
     """All facts, the problems that they show first."""
-    needed = doctor_packages.requirements()
-    modules = doctor_packages.importable(needed)
-    cpu = doctor_machine.describe_cpu()  # its load is that of others now
-    tasks = ["torch", *(f"train {name}" for name in PRECISIONS)]
-    tried = _without_paths(try_each([*tasks, *(f"import {module}" for module in modules.values())]))
-    imports = {package: tried[f"import {module}"] for package, module in modules.items()}
+    needed = packages.requirements()
+    modules = {each.package: packages.module_of(each.package) for each in needed}
+    imports = {package: f"import {module}" for package, module in modules.items() if module is not None}
+    cpu = describe_cpu()  # its load is that of others now
+    tried = _without_paths(try_each(["torch", *(f"train {each}" for each in PRECISIONS), *imports.values()]))
     torch = tried["torch"].result or {}
+    versions = {name: packages.version_of(name) for name in ("torch", "numpy", "accelerate")}
+    versions["torch"] = torch.get("version") or versions["torch"]
     facts = {
-        "versions": _versions(torch),
+        "versions": {"auglabel": __version__, "Python": platform.python_version(), **versions},
         "system": platform.platform(),
-        "extras": doctor_packages.describe_extras(needed),
-        "packages": doctor_packages.describe_packages(needed, imports),
+        "extras": packages.describe_extras(needed),
+        "packages": packages.describe_packages(needed, {each: tried[task] for each, task in imports.items()}),
         "cpu": cpu,
-        "memory": doctor_machine.describe_memory(),
-        "variables": doctor_machine.variables(),
+        "memory": describe_memory(),
+        "variables": {name: os.environ[name] for name in VARIABLES if name in os.environ},
         "torch": {
             "error": tried["torch"].error or tried["torch"].death,
-            "instructions": torch.get("instructions"),
-            "threads": torch.get("threads"),
-            "trial": torch.get("trial"),
+            **{name: torch.get(name) for name in ("instructions", "threads", "trial")},
         },
         "gpus": torch.get("gpus", []),
         "precisions": {name: _precision(tried[f"train {name}"]) for name in PRECISIONS},
-        "cache": doctor_files.describe_cache(),
-        "folder": doctor_files.describe_place(Path()),
-        "data": doctor_files.describe_data(root),
+        "cache": describe_cache(),
+        "folder": describe_place(Path()),
+        "data": describe_data(root),
     }
     problems = [problem._asdict() for problem in find_problems(facts, needed)]
-    precisions = facts["precisions"]
-    last = {"fastest": doctor_text.fastest(precisions), "verdict": doctor_text.verdict(precisions)}
-    return {"problems": problems, **facts, **last}
-
-
-def _versions(torch: dict[str, Any]) -> dict[str, str | None]:
-    return {
-        "auglabel": __version__,
-        "Python": platform.python_version(),
-        "torch": torch.get("version") or doctor_packages.version_of("torch"),
-        "numpy": doctor_packages.version_of("numpy"),
-        "accelerate": doctor_packages.version_of("accelerate"),
-    }
+    told = {"fastest": text.fastest(facts["precisions"]), "verdict": text.verdict(facts["precisions"])}
+    return {"problems": problems, **facts, **told}
 
 
 def _precision(tried: Outcome) -> dict[str, Any]:

@@ -17,35 +17,27 @@ from auglabel.data.cifar_files import CIFAR10, CIFAR100, Cifar, official_files
 
 def describe_cache() -> dict[str, Any]:
     """Where decoded images are kept, and how much they take; no path if there is no home directory."""
+    found = {"path": None, "error": None, "writable": False, "free": None, "files": 0, "bytes": 0}
     try:
         from auglabel.data import cache
 
         directory = cache.directory()
     except Exception as error:  # pathlib's, or numpy's if that is broken
-        return {
-            "path": None,
-            "error": private(error),
-            "writable": False,
-            "files": 0,
-            "bytes": 0,
-            "free": None,
-        }
+        return {**found, "error": private(error)}
     sizes = []
     with contextlib.suppress(OSError):
         sizes = [path.stat().st_size for path in directory.iterdir()]
     kept = {"files": len(sizes), "bytes": sum(sizes)}
-    return {"path": private(directory), "error": None, **describe_place(directory), **kept}
+    return {**found, "path": private(directory), **describe_place(directory), **kept}
 
 
 def describe_place(path: Path) -> dict[str, Any]:
     """Whether files could be written there, and the bytes that are free; nothing stays behind."""
     path = path.absolute()
     there = next(place for place in (path, *path.parents) if place.exists())
-    try:
-        with tempfile.TemporaryFile(dir=there):
-            writable = True
-    except OSError:
-        writable = False
+    writable = False
+    with contextlib.suppress(OSError), tempfile.TemporaryFile(dir=there):
+        writable = True
     return {"writable": writable, "free": shutil.disk_usage(there).free}
 
 
@@ -84,17 +76,13 @@ def _cifar(kind: Cifar, places: Sequence[Path]) -> dict[str, Any] | None:
 
 
 def _imagenet(places: Sequence[Path]) -> dict[str, Any] | None:
+    """The first place with folders in train/ and val/ that are named as ImageNet's classes, n01440764."""
     for place in places:
-        if all(_has_classes(place / part) for part in ("train", "val")):
-            return {"where": private(place)}
+        with contextlib.suppress(OSError):
+            parts = [os.listdir(place / part) for part in ("train", "val")]
+            if all(any(re.fullmatch(r"n\d{8}", name) for name in part) for part in parts):
+                return {"where": private(place)}
     return None
-
-
-def _has_classes(folder: Path) -> bool:
-    """Whether folders are named as ImageNet's classes are, such as n01440764."""
-    with contextlib.suppress(OSError):
-        return any(re.fullmatch(r"n\d{8}", name) for name in os.listdir(folder))
-    return False
 
 
 def private(words: object) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import subprocess
@@ -22,9 +23,8 @@ VARIABLES = (  # those that decide what torch uses of the machine
 
 def describe_cpu(root: Path = Path("/")) -> dict[str, Any]:
     """`root` is where /proc and /sys are."""
-    facts = _fields(root / "proc/cpuinfo")
     return {
-        "name": facts.get("model name") or _name_elsewhere(),
+        "name": _fields(root / "proc/cpuinfo").get("model name") or _name_elsewhere(),
         "amx": cpu.announces_amx(),
         "amx_hidden": cpu.hides_palette(),
         "cores": os.cpu_count() or 1,
@@ -36,16 +36,13 @@ def describe_cpu(root: Path = Path("/")) -> dict[str, Any]:
 def describe_memory(root: Path = Path("/")) -> dict[str, int | None]:
     """Bytes, within the limit of the control group; None where the system does not tell."""
     facts = _fields(root / "proc/meminfo")
-    sizes = [_kilobytes(facts.get(name, "")) for name in ("MemTotal", "MemAvailable")]
-    if sizes[0] is None and hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
-        sizes[0] = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    words = [facts.get(name, "").partition(" ")[0] for name in ("MemTotal", "MemAvailable")]
+    total, available = (int(word) * 1024 if word.isdigit() else None for word in words)
+    if total is None and hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     limits = [int(words[0]) for words in _limits(root, "memory", "memory.max", "memory.limit_in_bytes")]
-    total, available = (None if size is None else min([size, *limits]) for size in sizes)
-    return {"total": total, "available": available}
-
-
-def variables() -> dict[str, str]:
-    return {name: os.environ[name] for name in VARIABLES if name in os.environ}
+    sizes = {"total": total, "available": available}
+    return {name: None if size is None else min([size, *limits]) for name, size in sizes.items()}
 
 
 def _usable_cores(root: Path) -> float:
@@ -70,11 +67,8 @@ def _limits(root: Path, kind: str, name: str, old_name: str) -> Iterator[list[st
 
 def _fields(path: Path) -> dict[str, str]:
     """`name: value` lines, the first of each name."""
-    found: dict[str, str] = {}
-    for line in _text(path).splitlines():
-        name, _, value = line.partition(":")
-        found.setdefault(name.strip(), value.strip())
-    return found
+    lines = [line.partition(":") for line in _text(path).splitlines()]
+    return {name.strip(): value.strip() for name, _, value in reversed(lines)}
 
 
 def _text(path: Path) -> str:
@@ -84,18 +78,9 @@ def _text(path: Path) -> str:
         return ""
 
 
-def _kilobytes(words: str) -> int | None:
-    number = words.partition(" ")[0]
-    return int(number) * 1024 if number.isdigit() else None
-
-
 def _name_elsewhere() -> str:
+    name = ""
     if platform.system() == "Darwin":
-        command = ["sysctl", "-n", "machdep.cpu.brand_string"]
-        try:
-            return subprocess.run(
-                command, capture_output=True, text=True, timeout=5, check=True
-            ).stdout.strip()
-        except (OSError, subprocess.SubprocessError):
-            pass
-    return platform.processor() or platform.machine()
+        with contextlib.suppress(OSError, subprocess.SubprocessError):
+            name = subprocess.check_output(["sysctl", "-n", "machdep.cpu.brand_string"], text=True, timeout=5)
+    return name.strip() or platform.processor() or platform.machine()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from importlib import metadata
 from typing import Any, NamedTuple
 
 from auglabel.lab.doctor.tries import Outcome
 
-FOR_CONTRIBUTORS = ("dev", "docs")
+NOT_TOLD = ("all", "dev", "docs")  # that made of the others, and those for contributors
 
 
 class Requirement(NamedTuple):
@@ -18,26 +19,18 @@ class Requirement(NamedTuple):
 
 
 def requirements() -> list[Requirement]:
-    """Everything that auglabel or one of its extras needs; nothing if auglabel is not installed.
-
-    Without the extra that is made of others, and those for contributors.
-    """
+    """Everything that auglabel or one of its extras needs; nothing if auglabel is not installed."""
     try:
         lines = metadata.requires("auglabel") or []
     except metadata.PackageNotFoundError:
         return []
-    found = [_requirement(line) for line in lines]
-    left_out = [each for each in found if each.package == "auglabel" or each.extra in FOR_CONTRIBUTORS]
-    return [each for each in found if each not in left_out]
-
-
-def _requirement(line: str) -> Requirement:
-    what, _, marker = line.partition(";")
-    package = re.match(r"[\w.-]+", what)
-    minimum = re.search(r">=\s*([\w.]+)", what)
-    extra = re.search(r"extra\s*==\s*['\"]([\w.-]+)['\"]", marker)
-    assert package, line
-    return Requirement(package[0], minimum and minimum[1], extra and extra[1])
+    found = []
+    for line in lines:
+        package = re.split(r"[^\w.-]", line, maxsplit=1)[0]
+        minimum = re.search(r">=\s*([\w.]+)", line.partition(";")[0])
+        extra = re.search(r";.*extra\s*==\s*['\"]([\w.-]+)['\"]", line)
+        found.append(Requirement(package, minimum and minimum[1], extra and extra[1]))
+    return [each for each in found if each.package != "auglabel" and each.extra not in NOT_TOLD]
 
 
 def version_of(package: str) -> str | None:
@@ -47,26 +40,16 @@ def version_of(package: str) -> str | None:
         return None
 
 
-def describe_extras(needed: list[Requirement]) -> dict[str, Any]:
+def describe_extras(needed: Sequence[Requirement]) -> dict[str, Any]:
     """Each extra with the versions of its packages, those that are missing, and how to install it."""
-    extras: dict[str, dict[str, str | None]] = {}
+    extras: dict[str, Any] = {}
     for each in needed:
         if each.extra is not None:
-            extras.setdefault(each.extra, {})[each.package] = version_of(each.package)
-    return {
-        extra: {
-            "packages": packages,
-            "missing": [package for package, version in packages.items() if version is None],
-            "install": f"pip install 'auglabel[{extra}]'",
-        }
-        for extra, packages in extras.items()
-    }
-
-
-def importable(needed: list[Requirement]) -> dict[str, str]:
-    """The module to import of each package that is installed, as far as its list of files tells."""
-    found = {each.package: module_of(each.package) for each in needed}
-    return {package: module for package, module in found.items() if module is not None}
+            install = f"pip install 'auglabel[{each.extra}]'"
+            about = extras.setdefault(each.extra, {"packages": {}, "missing": [], "install": install})
+            about["packages"][each.package] = version_of(each.package)
+            about["missing"] += [] if about["packages"][each.package] else [each.package]
+    return extras
 
 
 def module_of(package: str) -> str | None:
@@ -82,19 +65,14 @@ def module_of(package: str) -> str | None:
     return same if same in names else next(iter(names), None)
 
 
-def describe_packages(needed: list[Requirement], tried: dict[str, Outcome]) -> dict[str, Any]:
+def describe_packages(needed: Sequence[Requirement], tried: Mapping[str, Outcome]) -> dict[str, Any]:
     """Each installed package: its version, whether that is too old, and why it cannot be imported if so."""
     found: dict[str, Any] = {}
-    for each in needed:
-        version = version_of(each.package)
-        if version is not None:
-            outcome = tried.get(each.package, Outcome())
-            old = each.minimum is not None and _numbers(version) < _numbers(each.minimum)
-            found[each.package] = {
-                "version": version,
-                "needed": each.minimum if old else None,
-                "error": outcome.error or outcome.death,
-            }
+    for package, minimum, _ in needed:
+        if (version := version_of(package)) is not None:
+            old = minimum is not None and _numbers(version) < _numbers(minimum)
+            error = (package in tried and (tried[package].error or tried[package].death)) or None
+            found[package] = {"version": version, "needed": minimum if old else None, "error": error}
     return found
 
 

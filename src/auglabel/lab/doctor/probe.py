@@ -41,11 +41,13 @@ def describe_torch() -> dict[str, Any]:
 
     device = _device()
     trial = "a small network on one core" if device == "cpu" else "Wide ResNet-16-4 on a GPU"
+    kind = None if device == "cpu" else getattr(torch, device)
+    gpus = [] if kind is None else [kind.get_device_properties(n) for n in range(kind.device_count())]
     return {
         "version": torch.__version__,
         "instructions": torch.backends.cpu.get_cpu_capability(),
         "threads": torch.get_num_threads(),
-        "gpus": [] if device == "cpu" else _gpus(getattr(torch, device)),
+        "gpus": [{"name": gpu.name, "memory": gpu.total_memory} for gpu in gpus],
         "trial": f"{trial}, {COUNTS[-1]} images of 32 x 32 a step",
     }
 
@@ -69,12 +71,17 @@ def _training(precision: Precision) -> Callable[[int], float]:
     """A function that trains on so many images and returns the seconds that it took."""
     import torch
 
+    from auglabel.models.small import SmallNet
+    from auglabel.models.wide_resnet import WideResNet
+
     device, dtype = _device(), getattr(torch, precision.dtype)
     # Of one thread the processor's time is known, however busy the machine is.
     clock = time.process_time if device == "cpu" else time.perf_counter
     torch.set_num_threads(1)
     order = torch.channels_last if precision.channels_last else torch.contiguous_format
-    model = _network(device).to(device).to(memory_format=order)
+    # that of the recipes for a CPU, or a smaller one of the kind that those for GPUs have
+    model: Any = SmallNet(10) if device == "cpu" else WideResNet(10, depth=16, width=4)
+    model.to(device).to(memory_format=order)
     images = torch.rand(COUNTS[-1], 3, 32, 32, device=device).contiguous(memory_format=order)
     labels = torch.arange(COUNTS[-1], device=device) % 10
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
@@ -95,14 +102,6 @@ def _training(precision: Precision) -> Callable[[int], float]:
     return step
 
 
-def _network(device: str) -> Any:
-    """The network of the recipes for a CPU, and a smaller one of the kind that those for GPUs have."""
-    from auglabel.models.small import SmallNet
-    from auglabel.models.wide_resnet import WideResNet
-
-    return SmallNet(10) if device == "cpu" else WideResNet(10, depth=16, width=4)
-
-
 def _device() -> str:
     """Where `auglabel train` computes unless it is told otherwise."""
     import torch
@@ -110,19 +109,11 @@ def _device() -> str:
     return next((kind for kind in ("cuda", "xpu") if getattr(torch, kind).is_available()), "cpu")
 
 
-def _gpus(kind: Any) -> list[dict[str, Any]]:
-    found = [kind.get_device_properties(number) for number in range(kind.device_count())]
-    return [{"name": each.name, "memory": each.total_memory} for each in found]
-
-
 def do(task: str) -> Any:
     what, _, name = task.partition(" ")
-    if what == "torch":
-        return describe_torch()
-    if what == "train":
-        return images_per_second(name)
-    importlib.import_module(name)
-    return True
+    if what == "import":
+        return importlib.import_module(name) is not None
+    return describe_torch() if what == "torch" else images_per_second(name)
 
 
 def main(tasks: list[str]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import queue
 import signal
 import subprocess
 import sys
@@ -38,54 +37,44 @@ def try_each(tasks: Sequence[str], task_seconds: float = TASK_SECONDS) -> dict[s
     end = time.monotonic() + ALL_SECONDS
     while (left := [task for task in tasks if task not in found]) and time.monotonic() < end:
         try:
-            child = _start(left)
+            found |= _tried(left, task_seconds)
         except OSError as error:
             return {**found, **{task: Outcome(error=f"no process can be started: {error}") for task in left}}
-        found |= _watch(child, left, task_seconds)
     return {task: found.get(task, Outcome()) for task in tasks}
 
 
-def _start(tasks: Sequence[str]) -> subprocess.Popen[str]:
-    variables = {
-        "PYTHONPATH": os.pathsep.join(entry or os.getcwd() for entry in sys.path),
-        "NO_ALBUMENTATIONS_UPDATE": "1",  # albumentations would ask the network for a newer version
-    }
-    return subprocess.Popen(
+def _tried(tasks: Sequence[str], seconds: float) -> dict[str, Outcome]:
+    """The outcomes of the tasks that one child came to, that under way when it ended included."""
+    found: dict[str, Outcome] = {}
+    path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
+    # albumentations would ask the network for a newer version
+    variables = {"PYTHONPATH": path, "NO_ALBUMENTATIONS_UPDATE": "1"}
+    with subprocess.Popen(
         [sys.executable, "-c", START, str(PROGRAM), *tasks],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         env={**os.environ, **variables},
         encoding="utf-8",
-    )
-
-
-def _watch(child: subprocess.Popen[str], tasks: Sequence[str], seconds: float) -> dict[str, Outcome]:
-    """The outcomes of the tasks that the child came to, that under way when it ended included."""
-    lines: queue.Queue[str | None] = queue.Queue()
-    threading.Thread(target=_pass_on, args=(child, lines), daemon=True).start()
-    found: dict[str, Outcome] = {}
-    try:
-        while len(found) < len(tasks) and (line := lines.get(timeout=seconds)):
+    ) as child:
+        assert child.stdout is not None
+        while len(found) < len(tasks):
+            timer, start = threading.Timer(seconds, child.kill), time.monotonic()
+            timer.start()
+            line = child.stdout.readline()
+            if not line:
+                child.wait()
+            timer.cancel()
+            if not line:
+                break
             told = json.loads(line)
             found[told["task"]] = Outcome(told.get("result"), told.get("error"))
-        death = None if len(found) == len(tasks) else _ending(child.wait(timeout=seconds))
-    except (queue.Empty, subprocess.TimeoutExpired):
-        death = f"gives no answer within {seconds:g} s"
-    finally:
         child.kill()
-        child.wait()
-    if death:
+    if len(found) < len(tasks):
+        late = time.monotonic() - start >= seconds
+        death = f"gives no answer within {seconds:g} s" if late else _ending(child.returncode)
         found[next(task for task in tasks if task not in found)] = Outcome(death=death)
     return found
-
-
-def _pass_on(child: subprocess.Popen[str], lines: queue.Queue[str | None]) -> None:
-    assert child.stdout is not None
-    with child.stdout as stream:
-        for line in stream:
-            lines.put(line)
-    lines.put(None)
 
 
 def _ending(code: int) -> str:

@@ -9,9 +9,7 @@ import math
 import shutil
 import tempfile
 import zlib
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,52 +30,33 @@ OWN = "give the copies of its own data set"
 RESEMBLES = {"color": "saturate"}  # an operation of training, and the corruption that it is much like
 
 
-class CorruptedImages(ABC):
-    """Where the corrupted test images of an evaluation come from."""
+class CorruptedImages:
+    """The corrupted test images that the options ask for: copies on disk, or else images made here.
 
-    def __init__(self, options: Corruptions) -> None:
-        self.options = options
-
-    @abstractmethod
-    def require(self, name: str) -> None:
-        """Raise now, not after hours, if what this corruption needs is missing."""
-
-    @abstractmethod
-    def source(self, name: str, severity: int, test: Source, data: DataSet | None = None) -> Source:
-        """The test images, which are those of `data`, under a corruption."""
-
-    @abstractmethod
-    def origin(self, names: Sequence[str], shape: tuple[int, int, int]) -> dict[str, str]:
-        """Who made the images, in words; for copies also the directory."""
-
-    def about(self, names: Sequence[str], shape: tuple[int, int, int]) -> dict[str, Any]:
-        """What a result says of the corrupted images."""
-        asked = {"suite": self.options.suite, "names": list(names)}
-        return {**asked, "severities": list(self.options.severities), **self.origin(names, shape)}
-
-
-def corrupted_images(options: Corruptions, cache: Path | None = None) -> CorruptedImages:
-    """Copies from disk if the options name them; else images made here, kept in `cache` if it is given."""
-    return MadeImages(options, cache) if options.copies is None else CopiedImages(options)
-
-
-class MadeImages(CorruptedImages):
-    """Images corrupted here, as they are needed."""
+    Images that are made are kept in the folder `cache`, if it is given.
+    """
 
     def __init__(self, options: Corruptions, cache: Path | None = None) -> None:
-        super().__init__(options)
-        self.cache = cache
+        self.options, self.cache = options, cache
+        self.copies = None if options.copies is None else corrupted(options.copies)
         self._decoded: Kept | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None  # of the decoded images
 
     def require(self, name: str) -> None:
-        self.made(name, 1, torch.zeros(1, 3, 16, 16, dtype=torch.uint8), torch.arange(1))
+        """Raise now, not after hours, if what this corruption needs is missing."""
+        if self.copies is not None:
+            self.copies.require(name)
+        else:
+            corrupt(torch.zeros(1, 3, 16, 16, dtype=torch.uint8), name, 1, **drawn_by(self.options))
 
     def source(self, name: str, severity: int, test: Source, data: DataSet | None = None) -> Source:
+        """The test images, which are those of `data`, under a corruption."""
+        if self.copies is not None:
+            return _same_images(self.copies, name, severity, test, data)
         require_large(*test.shape[1:])
+        made = Made(self._decoded_once(test), name, severity, self.options)
         if name == "frost":  # its textures are drawn here, not by each worker again
-            self.made(name, severity, torch.zeros(1, *test.shape, dtype=torch.uint8), torch.arange(1))
-        made = Made(self._decoded_once(test), partial(self.made, name, severity))
+            made.corrupted(torch.zeros(1, *test.shape, dtype=torch.uint8), torch.arange(1))
         if self.cache is None or data is None or math.prod(test.shape) > LARGEST_KEPT:
             return made
         if test.streams:  # its checksum is of files, not of the pixels that `resize` and crops make of them
@@ -98,42 +77,21 @@ class MadeImages(CorruptedImages):
             self._decoded = Kept(test, Path(self._folder.name) / "decoded")
         return self._decoded
 
-    def made(self, name: str, severity: int, images: Tensor, index: Tensor) -> Tensor:
-        """`images` under a corruption, drawn for their `index`."""
-        given: dict[str, Any] = {"parameters": self.options.parameters, "frost": self.options.frost}
-        return corrupt(images, name, severity, seed=self.options.corruption_seed, index=index, **given)
+    def about(self, names: Sequence[str], shape: tuple[int, int, int]) -> dict[str, Any]:
+        """What a result says of the corrupted images: among them who made them, in words."""
+        options = self.options
+        asked = {"suite": options.suite, "names": list(names), "severities": list(options.severities)}
+        if self.copies is not None:
+            return {**asked, "from": self.copies.origin(names), "copies": str(self.copies.where)}
+        parameters = options.parameters or parameters_for(*shape[1:])
+        frost = "procedural frost" if options.frost is None else "frost photographs"
+        made = f"made here, seed {options.corruption_seed}, {parameters} parameters"
+        return {**asked, "from": made + (f", {frost}" if "frost" in names else "")}
 
-    def origin(self, names: Sequence[str], shape: tuple[int, int, int]) -> dict[str, str]:
-        parameters = self.options.parameters or parameters_for(*shape[1:])
-        frost = "procedural frost" if self.options.frost is None else "frost photographs"
-        made = f"made here, seed {self.options.corruption_seed}, {parameters} parameters"
-        return {"from": made + (f", {frost}" if "frost" in names else "")}
 
-
-class CopiedImages(CorruptedImages):
-    """Copies on disk."""
-
-    def __init__(self, options: Corruptions) -> None:
-        super().__init__(options)
-        assert options.copies is not None
-        self.copies = corrupted(options.copies)
-
-    def require(self, name: str) -> None:
-        self.copies.require(name)
-
-    def source(self, name: str, severity: int, test: Source, data: DataSet | None = None) -> Source:
-        if data is not None:
-            _require_of(self.copies, data)
-        copies = self.copies.source(name, severity)
-        if copies.shape != test.shape:
-            raise UserError(
-                f"{self.copies.where} has images of {copies.shape} (channels, height, width), but the run's "
-                f"have {test.shape}: {OWN}."
-            )
-        return _same_images(copies, test, self.copies)
-
-    def origin(self, names: Sequence[str], shape: tuple[int, int, int]) -> dict[str, str]:
-        return {"from": self.copies.origin(names), "copies": str(self.copies.where)}
+def drawn_by(options: Corruptions) -> dict[str, Any]:
+    """The options that `corrupt` takes."""
+    return {"seed": options.corruption_seed, "parameters": options.parameters, "frost": options.frost}
 
 
 class Made(Source):
@@ -141,15 +99,19 @@ class Made(Source):
 
     streams = True
 
-    def __init__(self, source: Source, make: Callable[[Tensor, Tensor], Tensor]) -> None:
-        self.source, self.make = source, make
+    def __init__(self, source: Source, name: str, severity: int, options: Corruptions) -> None:
+        self.source, self.name, self.severity, self.options = source, name, severity, options
         self.labels, self.shape = source.labels, source.shape
 
     def fetch(self, rows: Tensor, draw: int | None = None) -> Tensor:
-        return self.make(self.source.fetch(rows, draw), self.index(rows))
+        return self.corrupted(self.source.fetch(rows, draw), self.index(rows))
 
     def index(self, rows: Tensor) -> Tensor:
         return self.source.index(rows)
+
+    def corrupted(self, images: Tensor, index: Tensor) -> Tensor:
+        """`images`, which are those of `index` in the whole data set, corrupted."""
+        return corrupt(images, self.name, self.severity, index=index, **drawn_by(self.options))
 
 
 class Kept(Source):
@@ -168,14 +130,13 @@ class Kept(Source):
         self.size = 4 + math.prod(self.shape)  # bytes of a record
 
     def fetch(self, rows: Tensor, draw: int | None = None) -> Tensor:
-        index = self.index(rows)
-        records = self._read(index.tolist())
-        missing = torch.tensor([not _sound(record) for record in records])
-        if missing.any():
-            made = self.made.fetch(rows[missing], draw)
-            new = iter(_record(image) for image in made)
-            records = [next(new) if gone else old for gone, old in zip(missing, records, strict=True)]
-            self._write({at: records[n] for n, at in enumerate(index.tolist()) if missing[n]})
+        index = self.index(rows).tolist()
+        records = self._read(index)
+        missing = [place for place, record in enumerate(records) if not _sound(record)]
+        if missing:
+            for place, image in zip(missing, self.made.fetch(rows[missing], draw), strict=True):
+                records[place] = _record(image)
+            self._write({index[place]: records[place] for place in missing})
         images = np.empty((len(rows), self.size - 4), np.uint8)
         for image, record in zip(images, records, strict=True):
             image[:] = np.frombuffer(record, np.uint8, offset=4)
@@ -210,15 +171,8 @@ def _sound(record: bytes) -> bool:
     return len(record) > 4 and zlib.crc32(record[4:]).to_bytes(4, "little") == record[:4]
 
 
-class Reordered(Source):
+class Reordered(Subset):
     """All images of a source, in another order than the data's."""
-
-    def __init__(self, source: Source) -> None:
-        self.source = source
-        self.labels, self.shape, self.streams = source.labels, source.shape, source.streams
-
-    def fetch(self, rows: Tensor, draw: int | None = None) -> Tensor:
-        return self.source.fetch(rows, draw)
 
 
 def overlaps(operations: Iterable[str], names: Iterable[str]) -> list[str]:
@@ -228,6 +182,34 @@ def overlaps(operations: Iterable[str], names: Iterable[str]) -> list[str]:
         for operation in operations
         if (name := RESEMBLES.get(operation)) in set(names)
     ]
+
+
+def _same_images(copies: Corrupted, name: str, severity: int, test: Source, data: DataSet | None) -> Source:
+    """Those of the copies that are copies of the test images."""
+    if data is not None:
+        _require_of(copies, data)
+    source = copies.source(name, severity)
+    if source.shape != test.shape:
+        raise UserError(
+            f"{copies.where} has images of {source.shape} (channels, height, width), but the run's "
+            f"have {test.shape}: {OWN}."
+        )
+    index = test.index(torch.arange(len(test)))
+    whole = test.source if isinstance(test, Subset) else test
+    counted = [torch.bincount(each.labels, minlength=1000) for each in (source, whole)]
+    if len(source) != len(whole) or not torch.equal(*counted):
+        raise UserError(
+            f"{copies.where} has copies of {len(source):,} images and the run {len(whole):,} of which it "
+            f"tests {len(test):,}, with other classes: {OWN}."
+        )
+    if torch.equal(source.labels[index], test.labels) and _named_alike(source, whole):
+        return Subset(source, index)
+    if len(test) == len(whole):
+        return Reordered(source, torch.arange(len(source)))
+    raise UserError(
+        f"{copies.where} has its images in another order than the run's data, of which only {len(test):,} of "
+        f"{len(whole):,} are for testing: which they are cannot be told, so leave --copies out."
+    )
 
 
 def _require_of(copies: Corrupted, data: DataSet) -> None:
@@ -244,29 +226,6 @@ def _require_of(copies: Corrupted, data: DataSet) -> None:
             f"{copies.where} has {len(copies.classes)} classes and {data.name} {len(data.classes)}, which "
             f"must be the same, but differ in {first}: {OWN}."
         )
-
-
-def _same_images(copies: Source, test: Source, read: Corrupted) -> Source:
-    """Those of the copies that are copies of the test images."""
-    index = test.index(torch.arange(len(test)))
-    whole = test.source if isinstance(test, Subset) else test
-    if len(copies) != len(whole) or not torch.equal(*(_counted(s) for s in (copies, whole))):
-        raise UserError(
-            f"{read.where} has copies of {len(copies):,} images and the run {len(whole):,} of which it tests "
-            f"{len(test):,}, with other classes: {OWN}."
-        )
-    if torch.equal(copies.labels[index], test.labels) and _named_alike(copies, whole):
-        return Subset(copies, index)
-    if len(test) == len(whole):
-        return Reordered(copies)
-    raise UserError(
-        f"{read.where} has its images in another order than the run's data, of which only {len(test):,} of "
-        f"{len(whole):,} are for testing: which they are cannot be told, so leave --copies out."
-    )
-
-
-def _counted(source: Source) -> Tensor:
-    return torch.bincount(source.labels, minlength=1000)
 
 
 def _named_alike(copies: Source, whole: Source) -> bool:

@@ -2,33 +2,24 @@
 
 from __future__ import annotations
 
-import math
-import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from auglabel import metrics
 from auglabel.augment.base import Augmentation
-from auglabel.calibration import CONFIDENCE, CORRECT, COUNT, Calibration
 from auglabel.data.source import DataSet, Source
 from auglabel.errors import UserError
-from auglabel.lab.evaluate.bootstrap import Figure, bootstrapped, interval, resampled
 from auglabel.lab.evaluate.conditions import Condition
 from auglabel.lab.evaluate.corrupted import Reordered
+from auglabel.lab.evaluate.figures import Figures, bins_of, figures
 from auglabel.lab.evaluate.predict import Fitted, Predictor, fit_temperatures
 from auglabel.lab.recipe.seeding import generator_for
 from auglabel.util.checks import require_whole
 
-STREAMING = ("accuracy", "confidence", "ece", "debiased_ece", "max_ce", "nll", "brier")
-BASIC = ("ece", "max_ce", "equal_mass_ece", "classwise_ece")  # with a basic interval: see bootstrap.py
 WHOLE_RESAMPLES = 100  # each is computed anew; and only where there is no severity, since those are many
-
-Figures = dict[str, Figure]  # by metric
 
 
 @dataclass(frozen=True)
@@ -50,27 +41,6 @@ class Evaluation:
     rows: list[Row]
     temperatures: dict[str, float] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-
-    def means(self) -> list[dict[str, Any]]:
-        """Per corruption, and over all (type, severity) pairs: the plain mean of each metric."""
-        graded = [row for row in self.rows if row.severity is not None]
-        groups = {
-            name: [row for row in graded if row.on == name] for name in dict.fromkeys(r.on for r in graded)
-        }
-        groups |= {"corrupted": graded} if graded else {}
-        return [
-            {
-                "on": name,
-                "pairs": len(rows),
-                "figures": _mean([row.figures for row in rows]),
-                "scaled": {at: _mean([row.scaled[at] for row in rows]) for at in rows[0].scaled},
-            }
-            for name, rows in groups.items()
-        ]
-
-
-def _mean(parts: Sequence[Figures]) -> dict[str, float]:
-    return {name: statistics.fmean(part[name].value for part in parts) for name in parts[0]}
 
 
 def evaluate(
@@ -104,21 +74,26 @@ def evaluate(
         raise UserError("there are no test images to measure on.")
     require_whole("batch_size", batch_size, 1)
     require_whole("resamples", resamples, 0)
-    chosen = _chosen(len(test), images, seed)
+    chosen = some_rows(len(test), images, seed)
     predictor = Predictor(model, seed, batch_size, workers)
     if fitted is None:
         fitted = fit_temperatures(predictor, validation, augment, bins=bins)
     rows = []
     for condition in conditions:
         told(f"{condition.on}{'' if condition.severity is None else f', severity {condition.severity}'}")
-        source = images_under(condition, test, data, chosen)
+        source = test if condition.source is None else condition.source(test, data)
+        if isinstance(source, Reordered) and len(chosen) < len(source):
+            raise UserError(
+                "--images takes the same images for every condition, but the copies have them in another "
+                "order than the run's data: leave it out."
+            )
         logits = predictor.logits(source, chosen, condition)
         rows.append(measured(condition, logits, source.labels[chosen], fitted, resamples, bins, seed))
     return Evaluation(rows, fitted.temperatures, list(fitted.notes))
 
 
-def _chosen(count: int, images: int | None, seed: int) -> Tensor:
-    """The rows of the test images to use: `images` of them, drawn by the seed, or all."""
+def some_rows(count: int, images: int | None, seed: int) -> Tensor:
+    """The rows to use of `count`: `images` of them, drawn by the seed, or all."""
     if images is not None:
         require_whole("images", images, 1)
     if images is None or images >= count:
@@ -126,70 +101,13 @@ def _chosen(count: int, images: int | None, seed: int) -> Tensor:
     return torch.randperm(count, generator=generator_for(seed, "images"))[:images].sort().values
 
 
-def images_under(condition: Condition, test: Source, data: DataSet | None, chosen: Tensor) -> Source:
-    """The test images under a condition: from memory, from disk, or made as they are fetched."""
-    source = test if condition.source is None else condition.source(test, data)
-    if isinstance(source, Reordered) and len(chosen) < len(source):
-        raise UserError(
-            "--images takes the same images for every condition, but the copies have them in another "
-            "order than the run's data: leave it out."
-        )
-    return source
-
-
 def measured(
-    condition: Condition,
-    logits: Tensor,
-    labels: Tensor,
-    fitted: Fitted,
-    resamples: int,
-    bins: int,
-    seed: int,
+    condition: Condition, logits: Tensor, labels: Tensor, fitted: Fitted, resamples: int, bins: int, seed: int
 ) -> Row:
     """A row of the table, out of one set of predictions: as trained, and at each fitted temperature."""
     whole = min(resamples, WHOLE_RESAMPLES) if condition.severity is None else 0
-    read = partial(figures, labels=labels, resamples=resamples, whole=whole, seed=seed)
+    read = partial(figures, labels=labels, bins=bins, resamples=resamples, whole=whole, seed=seed)
     logits = logits.double()
-    seen = _seen(logits, labels, bins)
-    scaled = {name: scaling(logits) for name, scaling in fitted.scalings.items()}
-    return Row(
-        condition.on,
-        condition.severity,
-        len(labels),
-        read(logits, seen),
-        {name: read(each, _seen(each, labels, bins)) for name, each in scaled.items()},
-        _bins(seen),
-    )
-
-
-def _seen(logits: Tensor, labels: Tensor, bins: int) -> Calibration:
-    seen = Calibration(bins=bins)
-    seen.update_logits(logits, labels)
-    return seen
-
-
-def _bins(seen: Calibration) -> dict[str, list[float]]:
-    """What a reliability diagram is drawn from; those of several runs can be added up."""
-    parts = {"count": COUNT, "confidence": CONFIDENCE, "correct": CORRECT}
-    return {name: seen.sums[part, 0].tolist() for name, part in parts.items()}
-
-
-def figures(
-    logits: Tensor, seen: Calibration, labels: Tensor, resamples: int, whole: int, seed: int
-) -> Figures:
-    """Every metric of these predictions; `resamples` for those that stream, `whole` for the others."""
-    generator, bins = generator_for(seed, "bootstrap"), seen.bins
-    found = {name: Figure(float(getattr(seen, name)), math.nan, math.nan) for name in STREAMING}
-    if resamples:
-        again = resampled(logits, labels, resamples, bins, generator)
-        found = {name: interval(found[name].value, getattr(again, name), name in BASIC) for name in STREAMING}
-    probs = logits.softmax(dim=1)
-    metrics_of_all: dict[str, Callable[[Tensor, Tensor], float]] = {
-        "equal_mass_ece": partial(metrics.equal_mass_ece, bins=bins),
-        "classwise_ece": partial(metrics.classwise_ece, bins=bins),
-        "aurc": metrics.aurc,
-    }
-    return found | {
-        name: bootstrapped(metric, probs, labels, whole, generator, name in BASIC)
-        for name, metric in metrics_of_all.items()
-    }
+    as_trained, seen = read(logits)
+    scaled = {name: read(scaling(logits))[0] for name, scaling in fitted.scalings.items()}
+    return Row(condition.on, condition.severity, len(labels), as_trained, scaled, bins_of(seen))

@@ -13,10 +13,8 @@ from torch import Tensor, nn
 from auglabel.augment.base import Augmentation
 from auglabel.data.source import DataSet
 from auglabel.data.split import Parts
-from auglabel.errors import UserError
+from auglabel.lab.parts.catalogue import augmentation_for
 from auglabel.lab.recipe.build import data_for, model_for
-from auglabel.lab.recipe.catalogue import augmentation_for
-from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.recipe.recipe import Recipe
 from auglabel.lab.runs.checkpoint import load_weights, require_fitting
 from auglabel.lab.runs.run import Run
@@ -34,6 +32,7 @@ class LoadedNetwork:
     augment: Augmentation | None  # the one a run was trained with
     folder: Path  # where its results go
     notes: list[str] = field(default_factory=list)  # what a reader of its results should know
+    saw_validation: bool = False  # was it trained on the validation images?
 
     @property
     def title(self) -> str:
@@ -47,15 +46,22 @@ class LoadedNetwork:
 
 def network_of_run(run: Run, words: Sequence[str], checkpoint: str = "last") -> LoadedNetwork:
     """A run's last or best weights; `words` may say where its data lie."""
-    recipe = read_recipe(str(run.recipe_file), words)
-    if differences := run.recipe(*recipe.own_parts.values()).differences(recipe):
-        raise UserError(f"a run is measured as it was trained, but {'; '.join(differences)} was asked for.")
+    recipe = run.recipe_with(words, "measured")
     data, parts = data_for(recipe)
     run.require_data(data, parts)
     model, weights = run.network(recipe, data, checkpoint)
     augment = augmentation_for(recipe.augment.name, **recipe.augment.options)
     about = {"run": str(run.path), **weights.about}
-    return LoadedNetwork(_on_device(model), recipe, data, parts, about, augment, run.path / "eval")
+    return LoadedNetwork(
+        on_device(model),
+        recipe,
+        data,
+        parts,
+        about,
+        augment,
+        run.path / "eval",
+        saw_validation=weights.saw_validation(recipe),
+    )
 
 
 def network_of_weights(recipe: Recipe, file: str) -> LoadedNetwork:
@@ -66,10 +72,10 @@ def network_of_weights(recipe: Recipe, file: str) -> LoadedNetwork:
     load_into(model, weights, file)
     about = {"model": recipe.model.name, "weights": file}
     doubts = _doubts(recipe, data, len(parts.validation) > 0)
-    return LoadedNetwork(_on_device(model), recipe, data, parts, about, None, Path("eval"), doubts)
+    return LoadedNetwork(on_device(model), recipe, data, parts, about, None, Path("eval"), doubts)
 
 
-def _on_device(model: nn.Module) -> nn.Module:
+def on_device(model: nn.Module) -> nn.Module:
     return model.to("cuda" if torch.cuda.is_available() else "cpu")
 
 

@@ -10,7 +10,10 @@ from typing import Literal
 
 from auglabel.corrupt import SEVERITIES, suite
 from auglabel.errors import UserError
-from auglabel.util.checks import require_number, require_whole
+from auglabel.lab.runs.run import Run
+from auglabel.util.checks import require_number, require_whole, shown
+
+FITTED = ("both", "clean", "augmented")
 
 
 @dataclass(frozen=True)
@@ -22,13 +25,13 @@ class EvalOptions:
     checkpoint: Literal["last", "best"] = "last"
     """which weights of a run; the best had the lowest validation NLL"""
     weights: str | None = None
-    """safetensors file with the weights of --model, for a network that no run here trained"""
+    """safetensors or .pth file with the weights of --model, for a network that no run here trained"""
     images: int | None = None
     """how many test images to use; all of them if not given"""
     resamples: int = 1000
     """of the bootstrap; 0 for no intervals"""
-    temperature: Literal["both", "clean", "augmented"] = "both"
-    """fit it on clean validation images (T), on images augmented as in the run's training (TA), or on both"""
+    temperature: str = "both"
+    """which validation images fit it: clean (T), augmented (TA) or both; or a run whose temperatures count"""
     batch_size: int = 250
     """images at a time"""
     workers: int | None = None
@@ -43,11 +46,21 @@ class EvalOptions:
             require_whole("workers", self.workers, 0)
         if self.images is not None:
             require_whole("images", self.images, 1)
+        if self.temperature not in FITTED and not Run(Path(self.temperature)).exists():
+            raise UserError(
+                f"temperature must be {', '.join(FITTED)} or a run whose temperatures to take, "
+                f"got {shown(self.temperature)}, which is not a run."
+            )
 
     @cached_property
     def names(self) -> list[str]:
         """What `on` names, each once."""
         return list(dict.fromkeys(name.strip() for name in self.on.split(",")))
+
+    @property
+    def temperature_from(self) -> str | None:
+        """The run whose temperatures are taken, if another one's are."""
+        return None if self.temperature in FITTED else self.temperature
 
 
 @dataclass(frozen=True)

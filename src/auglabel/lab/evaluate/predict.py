@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from functools import partial
 
 import torch
 from torch import Generator, Tensor, nn
@@ -12,7 +11,8 @@ from torch import Generator, Tensor, nn
 from auglabel.augment.base import Augmentation
 from auglabel.calibration import Calibration
 from auglabel.data.source import Source
-from auglabel.lab.evaluate.conditions import Condition, as_it_is
+from auglabel.errors import UserError
+from auglabel.lab.evaluate.conditions import Condition
 from auglabel.lab.recipe.seeding import generator_for
 from auglabel.lab.runs.evaluations import TA, T
 from auglabel.lab.train import feed
@@ -44,7 +44,9 @@ class Predictor:
             generator = generator_for(self.seed, purpose, turn * len(blocks) + number)
             images, labels = (to_device(part, device).split(together) for part in block)
             for some, classes in zip(images, labels, strict=True):
-                moved = condition.move(self.model, model_input(some, self.model), classes, generator)
+                moved = model_input(some, self.model)
+                if condition.move is not None:
+                    moved = condition.move(self.model, moved, classes, generator)
                 with eval_mode(self.model), torch.no_grad():
                     found += [self.model(batch).float().cpu() for batch in moved.split(self.batch_size)]
         return torch.cat(found)
@@ -77,25 +79,23 @@ def fit_temperatures(
     """
     if len(validation) == 0:
         return Fitted(notes=["There are no validation images, so no temperature was fitted."])
-    asked = {T: (Condition("clean", as_it_is), 1)} if clean else {}
+    asked = {T: (Condition("clean"), 1)} if clean else {}
     if augment is not None:
         passes = min(MOST_PASSES, math.ceil(VIEWS / len(validation)))
-        asked[TA] = (Condition("augmented", partial(_augmented, augment), attacks=True), passes)
-    rows, fitted, augmented = torch.arange(len(validation)), Fitted(), None
+
+        def augmented(model: nn.Module, images: Tensor, labels: Tensor, generator: Generator) -> Tensor:
+            return augment(images, labels, model, generator=generator).images
+
+        asked[TA] = (Condition("augmented", augmented, attacks=True), passes)
+    rows, fitted, seen = torch.arange(len(validation)), Fitted(), None
     for name, (condition, passes) in asked.items():
         turns = [predictor.logits(validation, rows, condition, turn) for turn in range(passes)]
         logits, labels = torch.cat(turns), validation.labels.repeat(passes)
         if name == TA:
-            augmented = Calibration(bins=bins)
-            augmented.update_logits(logits.double(), labels)
+            seen = Calibration(bins=bins)
+            seen.update_logits(logits.double(), labels)
         try:
             fitted.scalings[name] = TemperatureScaling().fit(logits, labels)
-        except ValueError as error:
+        except UserError as error:
             fitted.notes.append(f"No temperature {name} was fitted: {error}")
-    return Fitted(fitted.scalings, augmented, fitted.notes)
-
-
-def _augmented(
-    augment: Augmentation, model: nn.Module, images: Tensor, labels: Tensor, generator: Generator
-) -> Tensor:
-    return augment(images, labels, model, generator=generator).images
+    return Fitted(fitted.scalings, seen, fitted.notes)

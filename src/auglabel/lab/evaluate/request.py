@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -13,14 +12,12 @@ from rich.console import Console
 from auglabel import __version__
 from auglabel.errors import UserError
 from auglabel.lab.evaluate.conditions import Condition, conditions
-from auglabel.lab.evaluate.corrupted import CorruptedImages, corrupted_images, overlaps
+from auglabel.lab.evaluate.corrupted import CorruptedImages, overlaps
 from auglabel.lab.evaluate.evaluate import Evaluation, evaluate
-from auglabel.lab.evaluate.network import LoadedNetwork, network_of_run, network_of_weights
+from auglabel.lab.evaluate.network import LoadedNetwork
 from auglabel.lab.evaluate.options import Attack, Corruptions, EvalOptions
 from auglabel.lab.evaluate.predict import Fitted, Predictor, fit_temperatures
 from auglabel.lab.evaluate.results import as_csv, as_json, as_tables
-from auglabel.lab.recipe.recipe import Recipe
-from auglabel.lab.runs.run import Run
 from auglabel.util.atomic_write import write_text
 from auglabel.util.checksummed_json import write_checksummed
 
@@ -42,7 +39,7 @@ class EvalRequest:
 
     @cached_property
     def images(self) -> CorruptedImages:
-        return corrupted_images(self.corruptions, self.cache)
+        return CorruptedImages(self.corruptions, self.cache)
 
     @cached_property
     def conditions(self) -> list[Condition]:
@@ -65,28 +62,15 @@ class EvalRequest:
         words += self.corruptions.file_words if self.corrupted else []
         words += [f"epsilon{self.attack.epsilon:g}"] if self.attacks else []
         words += [] if options.images is None else [f"{options.images}images"]
-        words += [] if options.temperature == "both" else [f"temperature_{options.temperature}"]
+        words += [] if options.temperature == "both" else [f"temperature_{Path(options.temperature).name}"]
         return "-".join([*words, *(["best"] if options.checkpoint == "best" else [])])
-
-
-def evaluate_run(run: Run, request: EvalRequest, words: Sequence[str]) -> dict[str, Any]:
-    """Measure a run's last or best weights on its test images; results go into the run."""
-    if request.options.weights is not None:
-        raise UserError(f"--weights go with --model, but {run.path} is a run, which has its own.")
-    return measure_network(network_of_run(run, words, request.options.checkpoint), request)
-
-
-def evaluate_network(recipe: Recipe, request: EvalRequest) -> dict[str, Any]:
-    """Measure a network that no run here trained."""
-    if request.options.temperature == "augmented":
-        raise UserError("--temperature augmented goes with a run, which has an augmentation.")
-    assert request.options.weights is not None
-    return measure_network(network_of_weights(recipe, request.options.weights), request)
 
 
 def fit(network: LoadedNetwork, options: EvalOptions) -> Fitted:
     """The temperatures that the options ask for; TA needs the augmentation of a run."""
     recipe = network.recipe
+    if network.saw_validation:
+        return Fitted(notes=["No temperature was fitted: the run was trained on its validation images too."])
     return fit_temperatures(
         Predictor(network.model, recipe.training.seed, options.batch_size, _workers(network, options)),
         network.parts.validation,
@@ -100,6 +84,18 @@ def _workers(network: LoadedNetwork, options: EvalOptions) -> int:
     if options.workers is not None:
         return options.workers
     return 2 if network.parts.test.streams else 0
+
+
+def taken_from(first: LoadedNetwork, network: LoadedNetwork) -> Fitted:
+    """The temperatures of another run, for one that has no images to fit them on."""
+    if first.data.checksum != network.data.checksum:
+        raise UserError(f"{first.title} was trained on other images, so its temperature is not for this run.")
+    fitted = fit(first, EvalOptions())
+    if not fitted.scalings:
+        raise UserError(f"{first.title} has no temperature to take. {' '.join(fitted.notes)}")
+    count = len(first.parts.validation)
+    told = f"The temperatures are those of {first.title}, fitted on its {count:,} validation images."
+    return Fitted(fitted.scalings, notes=[*fitted.notes, told])
 
 
 def measure_network(
@@ -148,6 +144,7 @@ def _about(network: LoadedNetwork, request: EvalRequest) -> dict[str, Any]:
         "seed": network.recipe.training.seed,
         "resamples": request.options.resamples,
         "batch_size": request.options.batch_size,
+        "temperature_from": request.options.temperature_from,
         "attack": vars(request.attack) if request.attacks else None,
         "corruptions": corrupted,
     }

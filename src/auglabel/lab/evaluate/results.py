@@ -14,8 +14,9 @@ from rich.text import Text
 
 from auglabel.lab.evaluate.bootstrap import Figure
 from auglabel.lab.evaluate.evaluate import Evaluation
-from auglabel.lab.evaluate.metric_list import METRICS
+from auglabel.lab.evaluate.mean_over_corruptions import means_over_corruptions
 from auglabel.lab.runs.evaluations import EVALUATION_FORMAT, TA, T
+from auglabel.lab.runs.metric_list import METRICS
 
 COLUMNS = {  # the metrics of the table, which 80 columns must hold
     name: METRICS[name].title for name in ("accuracy", "ece", "debiased_ece", "nll", "brier", "aurc")
@@ -30,33 +31,18 @@ def as_json(evaluation: Evaluation, about: Mapping[str, Any]) -> dict[str, Any]:
         **about,
         "temperatures": evaluation.temperatures,
         "notes": evaluation.notes,
-        "rows": [
-            {
-                "on": row.on,
-                "severity": row.severity,
-                "count": row.count,
-                "figures": _plain(row.figures),
-                "scaled": {at: _plain(figures) for at, figures in row.scaled.items()},
-                "bins": row.bins,
-            }
-            for row in evaluation.rows
-        ],
-        "means": [
-            mean
-            | {"figures": _finite(mean["figures"])}
-            | {"scaled": {at: _finite(each) for at, each in mean["scaled"].items()}}
-            for mean in evaluation.means()
-        ],
+        "rows": [_plain(vars(row)) for row in evaluation.rows],
+        "means": [_plain(mean._asdict()) for mean in means_over_corruptions(evaluation.rows)],
     }
 
 
-def _plain(figures: Mapping[str, Figure]) -> dict[str, dict[str, float | None]]:
-    return {name: _finite(figure._asdict()) for name, figure in figures.items()}
-
-
-def _finite(values: Mapping[str, float]) -> dict[str, float | None]:
-    """JSON has no nan and no infinity: null."""
-    return {name: value if math.isfinite(value) else None for name, value in values.items()}
+def _plain(value: Any) -> Any:
+    """For JSON, which has no nan and no infinity: null."""
+    if isinstance(value, Figure):
+        value = value._asdict()
+    if isinstance(value, Mapping):
+        return {name: _plain(each) for name, each in value.items()}
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def as_csv(evaluation: Evaluation) -> str:
@@ -94,9 +80,9 @@ def _usual(evaluation: Evaluation, heading: str) -> Table:
             for at, figures in {"": row.figures, **row.scaled}.items():
                 label = Text(f"  at {at}" if at else row.on)
                 table.add_row(label, *(_with_interval(metric, figures[metric]) for metric in COLUMNS))
-    for mean in evaluation.means()[-1:]:  # over all pairs of corruption and severity
-        for at, values in {"": mean["figures"], **mean["scaled"]}.items():
-            label = Text(f"  at {at}" if at else f"{mean['on']}, mean of {mean['pairs']}")
+    for mean in means_over_corruptions(evaluation.rows)[-1:]:  # over all pairs of corruption and severity
+        for at, values in {"": mean.figures, **mean.scaled}.items():
+            label = Text(f"  at {at}" if at else f"{mean.on}, mean of {mean.pairs}")
             table.add_row(label, *(_shown(metric, values[metric]) for metric in COLUMNS))
     return table
 
@@ -109,9 +95,9 @@ def _by_severity(evaluation: Evaluation) -> Table:
     table.add_column("corruption", overflow="fold")
     for title in (*map(str, severities), "mean"):
         table.add_column(f" {title}", justify="right", no_wrap=True)
-    for mean in evaluation.means()[:-1]:
-        cells = [found.get((mean["on"], severity), "") for severity in severities]
-        table.add_row(Text(mean["on"]), *cells, _pair(mean["figures"]))
+    for mean in means_over_corruptions(evaluation.rows)[:-1]:
+        cells = [found.get((mean.on, severity), "") for severity in severities]
+        table.add_row(Text(mean.on), *cells, _pair(mean.figures))
     return table
 
 

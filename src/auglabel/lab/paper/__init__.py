@@ -1,1 +1,1 @@
-"""Every table and figure of the paper by name: what it rests on, and what became of its claims."""
+"""The tables and figures of the paper, and what became of its claims, made from results."""

@@ -11,19 +11,20 @@ from rich.console import Console
 
 from auglabel.augment.augmix import AugMix
 from auglabel.data.embedded import embedded
-from auglabel.lab.paper.charts import write_chart, write_svg
+from auglabel.lab.paper.charts import write_chart
 from auglabel.lab.paper.choices import choices
 from auglabel.lab.paper.figures import figure
 from auglabel.lab.paper.overview import write_overview
 from auglabel.lab.paper.page import Page
-from auglabel.lab.paper.published import published
-from auglabel.lab.paper.rows import MADE, rows_of
-from auglabel.lab.paper.schematic import schematic
-from auglabel.lab.paper.study import Study
 from auglabel.lab.paper.tables import table
 from auglabel.lab.paper.verdict_page import write_verdicts
 from auglabel.lab.pictures.contact_sheet import contact_sheet
+from auglabel.lab.pictures.vega import write_svg
+from auglabel.lab.study.published import published
+from auglabel.lab.study.rows import MADE, rows_of
+from auglabel.lab.study.study import Study
 from auglabel.util.atomic_write import write_atomically
+from auglabel.util.resources import resource_folder
 
 SHOWN = 64  # images to choose the pictures of Figure 1 from
 
@@ -52,7 +53,8 @@ def page_of(name: str, study: Study) -> Page:
 
 def _draw(page: Page, study: Study, folder: Path) -> bool:
     if page.name == "figure4":
-        write_svg(schematic(), folder / page.name)
+        drawing = resource_folder("lab/paper") / "figure4.svg"
+        write_svg(drawing.read_text(encoding="utf-8"), folder / page.name)
         return True
     drawn = write_chart(page, folder)
     if page.name == "figure1" and drawn:

@@ -8,11 +8,10 @@ from typing import Any
 
 from auglabel.lab.paper.figures import AXES, CHARTED
 from auglabel.lab.paper.page import Page, Record, name_of
-from auglabel.lab.paper.tables import DATA, DISTANCES, METRICS
-from auglabel.util.atomic_write import write_bytes, write_text
+from auglabel.lab.paper.tables import COLUMNS, DATA, DISTANCES
+from auglabel.lab.pictures.vega import COLOURS, load_altair, save_chart
+from auglabel.lab.runs.metric_list import over_seeds
 
-# Told apart by all kinds of eyes (Okabe and Ito).
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 PANEL = 230  # pixels, a figure's panel
 
 
@@ -24,34 +23,8 @@ def write_chart(page: Page, folder: Path) -> bool:
         chart = _levels(alt)
     if chart is None:
         return False
-    chart = chart.configure_view(stroke="#ddd").configure(font="DejaVu Sans, Arial, sans-serif")
-    save(chart.to_json(), folder / page.name)
+    save_chart(chart, folder / page.name)
     return True
-
-
-def save(spec: str, path: Path) -> None:
-    """A Vega-Lite chart as PATH.svg and PATH.png."""
-    import vl_convert
-
-    svg = vl_convert.vegalite_to_svg(spec)
-    write_svg(svg, path)
-
-
-def write_svg(svg: str, path: Path) -> None:
-    """A drawing as PATH.svg and, twice as large, PATH.png."""
-    import vl_convert
-
-    write_text(path.with_suffix(".svg"), svg)
-    write_bytes(path.with_suffix(".png"), vl_convert.svg_to_png(svg, scale=2))
-
-
-def load_altair() -> Any:
-    try:
-        import altair
-        import vl_convert  # noqa: F401
-    except ImportError as missing:
-        raise ImportError(f"charts need {missing.name}: pip install 'auglabel[report]'.") from None
-    return altair
 
 
 def _levels(alt: Any) -> Any:
@@ -68,7 +41,7 @@ def _levels(alt: Any) -> Any:
 
 def _dots(alt: Any, page: Page) -> Any:
     """A table: a panel per data set and metric, a dot per method; the paper's are hollow diamonds."""
-    metrics = METRICS.get(page.name, ())
+    metrics = COLUMNS.get(page.name, ())
     records = [r for r in page.records if r.metric in metrics]
     if not any(record.values for record in records):
         return None
@@ -112,14 +85,9 @@ def _dot_panel(alt: Any, records: Sequence[Record], methods: Sequence[str], firs
 
 
 def _point(record: Record) -> dict[str, object]:
-    spread = record.sd or 0.0
-    return {
-        "method": record.method,
-        "x": record.x,
-        "mean": 100 * record.mean,
-        "low": 100 * (record.mean - spread),
-        "high": 100 * (record.mean + spread),
-    }
+    mean, spread = over_seeds(record.values)
+    low, high = mean - (spread or 0.0), mean + (spread or 0.0)
+    return {"method": record.method, "x": record.x, "mean": 100 * mean, "low": 100 * low, "high": 100 * high}
 
 
 def _curves(alt: Any, page: Page) -> Any:

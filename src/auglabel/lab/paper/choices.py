@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from auglabel.lab.paper.page import NOT_RUN, Block, Page
-from auglabel.lab.paper.row import Row
-from auglabel.lab.paper.rows import MADE
-from auglabel.lab.paper.study import Study
 from auglabel.lab.paper.tables import DATA, place_of
+from auglabel.lab.runs.metric_list import METRICS
+from auglabel.lab.study.rows import MADE
+from auglabel.lab.study.study import Study
 
 NOTES = [
     "One run each with seed 100, which is not reported; no test image was looked at.",
@@ -25,25 +25,17 @@ def choices(study: Study) -> Page:
     body = []
     for row in study.rows(MADE[study.scale]):
         if row.values:
-            tried = [f"{value:g}: {mean:.3f}" for value, mean in study.tried(row).items()]
-            beside = [f"{value:g}: {100 * ece:.1f}" for value, ece in study.tried(row, "ece").items()]
+            tried, beside = (
+                ", ".join(f"{v:g}: {METRICS[name].shown(mean)}" for v, mean in study.tried(row, name).items())
+                for name in ("nll", "ece")
+            )
             chosen = study.chosen(row)
             taken = NOT_RUN if chosen is None else f"{chosen:g}"
             taken += " (end of the list)" if chosen in (row.values[0], row.values[-1]) else ""
-            told = [", ".join(tried), taken, ", ".join(beside)]
-            body.append([DATA[row.data], row.title + place_of(row) + _images_of(row), row.tuned, *told])
-    head = [
-        "data",
-        "method",
-        "option",
-        f"value: NLL on {study.choosing.words}",
-        "chosen",
-        "value: ECE there, %",
-    ]
+            images = "" if row.images is None else f", {row.images:,.0f} training images"
+            told = [tried, taken, beside]
+            body.append([DATA[row.data], row.title + place_of(row) + images, row.tuned, *told])
+    nll = f"value: NLL on {study.choosing.words}"
+    head = ["data", "method", "option", nll, "chosen", "value: ECE there, %"]
     notes = NOTES_FAST if study.scale == "fast" else NOTES
     return Page("choices", "what rho and alpha were chosen from", [Block("", head, body)], [], notes)
-
-
-def _images_of(row: Row) -> str:
-    images = row.number("train")
-    return "" if images is None else f", {images:,.0f} training images"

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from auglabel.corrupt import SEVERITIES
 from auglabel.lab.paper.page import Block, Page, Record, name_of
-from auglabel.lab.paper.published import published
-from auglabel.lab.paper.readings import reading
-from auglabel.lab.paper.row import Row
-from auglabel.lab.paper.rows import rows_of
-from auglabel.lab.paper.rows_fast import IMAGES
-from auglabel.lab.paper.study import Study
 from auglabel.lab.paper.tables import BESIDE, DATA, notes_of
+from auglabel.lab.study.published import published
+from auglabel.lab.study.readings import reading
+from auglabel.lab.study.row import Scale, StudyRow
+from auglabel.lab.study.rows import rows_of
+from auglabel.lab.study.rows_fast import IMAGES
+from auglabel.lab.study.study import Study
+from auglabel.lab.sweep.result import Result
 
 AXES = {
     "figure1": "level, from weak to strong",
@@ -33,6 +32,7 @@ CHARTED = {
     "figure6": ("ece", "cece"),
     "figure7": ("accuracy", "adversarial_accuracy"),
 }
+ALL_IMAGES: dict[Scale, float] = {"cpu": 2000.0, "fast": float(IMAGES), "paper": 1.0}  # 1: of the share
 SCALED = ("ece T", "cece T")  # at a fitted temperature
 ONLY_DRAWN = "The paper draws this figure and prints none of its numbers."
 
@@ -40,8 +40,8 @@ ONLY_DRAWN = "The paper draws this figure and prints none of its numbers."
 def figure(name: str, study: Study) -> Page:
     """A figure by its name: a block per panel, a line per curve, a column per point."""
     rows = rows_of(name, study.scale)
-    found = {row.name: study.found(row) for row in rows}
-    records = [record for row in rows for record in CURVES[name](row, found[row.name])]
+    found = study.found(rows)
+    records = [record for row in rows for record in _curves(name, row, study.scale, found[row.name])]
     measured = {record.metric for record in records if record.values}
     records = [record for record in records if record.metric in measured or record.metric in CHARTED[name]]
     panels = dict.fromkeys((record.data, record.metric) for record in records)
@@ -63,91 +63,41 @@ def _block(name: str, records: Sequence[Record]) -> Block:
     return Block(title, ["", *(f"{x:g}" for x in places)], body)
 
 
-Result = dict[str, Any]
-Found = dict[int, Result]  # by seed
-Read = Callable[[Result], float | None]
-
-
-def _record(row: Row, curve: str, metric: str, x: float, found: Found, read: Read) -> Record:
-    by_seed = {seed: read(result) for seed, result in found.items()}
-    there = {seed: value for seed, value in by_seed.items() if value is not None}
-    return Record(row.data, curve, metric, list(there), list(there.values()), x)
-
-
-def _inside(result: Any, path: tuple[str | int, ...]) -> float:
-    for step in path:
-        result = result[step]
-    return float(result)
-
-
-def _labels(row: Row, found: Found) -> list[Record]:
-    """Figure 1: the learned label of each bucket."""
-    kinds = next(iter(found.values()))["labels"] if found else {}
+def _curves(name: str, row: StudyRow, scale: Scale, found: Mapping[int, Result]) -> list[Record]:
+    """What a row adds to the curves of a figure: all of one curve, or a point of several."""
+    if name == "figure1":  # the learned label of each bucket
+        return _by_level(row, "label", {seed: result.labels or {} for seed, result in found.items()})
+    if name == "figure2":  # accuracy on transformed test images
+        views = {
+            seed: {kind: seen.accuracy for kind, seen in (result.views or {}).items()}
+            for seed, result in found.items()
+        }
+        return _by_level(row, "accuracy", views)
+    points: list[tuple[str, str, float | None]]  # the metric of the curve, how to read the point, and its x
+    if name == "figure5":  # clean images, then each severity
+        points = [
+            (f"{metric}{end}", f"{metric}@{severity}{end}", severity)
+            for metric, end in (("ece", ""), ("debiased_ece", ""), ("nll", ""), ("brier", ""), ("ece", " T"))
+            for severity in (0, *SEVERITIES)
+        ]
+    else:
+        images = float(row.images or ALL_IMAGES[scale])
+        x = {"figure3": float(row.magnitude), "figure6": images, "figure7": row.radius}[name]
+        more = () if name == "figure7" else (*BESIDE, *SCALED)
+        points = [(metric, metric, x) for metric in (*CHARTED[name], *more)]
     return [
-        _record(row, kind, "label", n + 1, found, partial(_inside, path=("labels", kind, n)))
+        Record.of(row.data, row.title, curve, {seed: reading(each, m) for seed, each in found.items()}, x=x)
+        for curve, m, x in points
+    ]
+
+
+def _by_level(
+    row: StudyRow, metric: str, by_seed: Mapping[int, Mapping[str, Sequence[float]]]
+) -> list[Record]:
+    """A curve for each kind of distortion, over its levels."""
+    kinds = next(iter(by_seed.values()), {})
+    return [
+        Record.of(row.data, kind, metric, {seed: each[kind][n] for seed, each in by_seed.items()}, x=n + 1)
         for kind, levels in kinds.items()
         for n in range(len(levels))
     ]
-
-
-def _views(row: Row, found: Found) -> list[Record]:
-    """Figure 2: accuracy on transformed test images."""
-    kinds = next(iter(found.values()))["views"] if found else {}
-    return [
-        _record(row, kind, "accuracy", n + 1, found, partial(_inside, path=("views", kind, "accuracy", n)))
-        for kind, about in kinds.items()
-        for n in range(len(about["accuracy"]))
-    ]
-
-
-def _severities(row: Row, found: Found) -> list[Record]:
-    """Figure 5: clean images, then each severity."""
-    return [
-        _record(
-            row,
-            row.title,
-            metric + end,
-            severity,
-            found,
-            partial(reading, metric=f"{metric}@{severity}{end}"),
-        )
-        for metric, end in (("ece", ""), ("debiased_ece", ""), ("nll", ""), ("brier", ""), ("ece", " T"))
-        for severity in (0, *SEVERITIES)
-    ]
-
-
-def _over(
-    metrics: Sequence[str], place: Callable[[Row], float | None]
-) -> Callable[[Row, Found], list[Record]]:
-    """Curves of these metrics; a row is one point of its method's, or of none."""
-
-    def curves(row: Row, found: Found) -> list[Record]:
-        if (x := place(row)) is None:
-            return []
-        return [_record(row, row.title, m, x, found, partial(reading, metric=m)) for m in metrics]
-
-    return curves
-
-
-def _largest_magnitude(row: Row) -> float | None:
-    return row.number("(?:five-|max)", otherwise=10)
-
-
-def _images(row: Row) -> float | None:
-    """Training images, or the share of them at the paper's scale; rows of Table 2 have all."""
-    everything = {"cpu": 2000.0, "fas": float(IMAGES), "pap": 1.0}[row.recipe[:3]]
-    return row.number("train", otherwise=everything)
-
-
-def _radius(row: Row) -> float | None:
-    return row.place
-
-
-CURVES: dict[str, Callable[[Row, Found], list[Record]]] = {
-    "figure1": _labels,
-    "figure2": _views,
-    "figure3": _over((*CHARTED["figure3"], *BESIDE, *SCALED), _largest_magnitude),
-    "figure5": _severities,
-    "figure6": _over((*CHARTED["figure6"], *BESIDE, *SCALED), _images),
-    "figure7": _over(CHARTED["figure7"], _radius),
-}

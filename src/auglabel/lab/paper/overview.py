@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from auglabel.lab.paper.charts import COLOURS, load_altair, save
 from auglabel.lab.paper.page import Page, Record
+from auglabel.lab.pictures.vega import COLOURS, load_altair, save_chart
 
-NAME = "overview"
 X, Y = "cece", "caccuracy"
 # What is drawn of each augmentation, as the row is called behind its name, and how it is called here.
 METHODS = {
@@ -25,6 +24,15 @@ COLOUR = dict(zip(METHODS.values(), (COLOURS[0],) * 3 + (COLOURS[1],) * 2 + (COL
 SHAPES = ("circle", "triangle-up", "square", "circle", "triangle-up", "circle", "diamond")
 
 
+class OverviewPoint(NamedTuple):
+    """What one run reached, in percent."""
+
+    method: str
+    seed: int
+    x: float
+    y: float
+
+
 def write_overview(table2: Page, folder: Path) -> bool:
     """overview.svg and .png out of Table 2; False where it has no runs yet."""
     alt = load_altair()
@@ -34,12 +42,11 @@ def write_overview(table2: Page, folder: Path) -> bool:
         return False
     title = "CIFAR-100, corrupted test images; a point per method and seed. Better: further up, further left."
     chart = alt.hconcat(*panels).properties(title=alt.TitleParams(title, fontSize=13, anchor="start"))
-    chart = chart.configure_view(stroke="#ddd").configure(font="DejaVu Sans, Arial, sans-serif")
-    save(chart.to_json(), folder / NAME)
+    save_chart(chart, folder / "overview")
     return True
 
 
-def points_of(records: Sequence[Record], base: str) -> list[dict[str, Any]]:
+def points_of(records: Sequence[Record], base: str) -> list[OverviewPoint]:
     """Calibration error and accuracy in percent, of every seed that has both."""
     by_name = {
         (record.method, record.metric): dict(zip(record.seeds, record.values, strict=True))
@@ -50,14 +57,13 @@ def points_of(records: Sequence[Record], base: str) -> list[dict[str, Any]]:
     for end, method in METHODS.items():
         x, y = (by_name.get((f"{base}{end}", metric), {}) for metric in (X, Y))
         points += [
-            {"method": method, "seed": seed, "x": 100 * x[seed], "y": 100 * y[seed]}
-            for seed in sorted(x.keys() & y.keys())
+            OverviewPoint(method, seed, 100 * x[seed], 100 * y[seed]) for seed in sorted(x.keys() & y.keys())
         ]
     return points
 
 
-def _panel(alt: Any, base: str, points: Sequence[dict[str, Any]]) -> Any:
-    methods = list(dict.fromkeys(point["method"] for point in points))
+def _panel(alt: Any, base: str, points: Sequence[OverviewPoint]) -> Any:
+    methods = list(dict.fromkeys(point.method for point in points))
     places = list(METHODS.values())
     colours, shapes = [COLOUR[each] for each in methods], [SHAPES[places.index(each)] for each in methods]
     x = alt.X("x:Q", title="calibration error (cECE), %: lower is better", scale=alt.Scale(zero=False))
@@ -65,6 +71,8 @@ def _panel(alt: Any, base: str, points: Sequence[dict[str, Any]]) -> Any:
     legend = alt.Legend(title=None, orient="bottom", columns=4, labelLimit=300, symbolSize=90)
     colour = alt.Color("method:N", scale=alt.Scale(domain=methods, range=colours), legend=legend)
     shape = alt.Shape("method:N", scale=alt.Scale(domain=methods, range=shapes), legend=legend)
-    chart = alt.Chart(alt.Data(values=list(points))).mark_point(size=70, filled=True, opacity=0.75)
+    chart = alt.Chart(alt.Data(values=[point._asdict() for point in points])).mark_point(
+        size=70, filled=True, opacity=0.75
+    )
     drawn = chart.encode(x=x, y=y, color=colour, shape=shape)
     return drawn.properties(width=380, height=320, title=f"trained with {base}")

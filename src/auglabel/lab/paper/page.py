@@ -5,12 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import re
-import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
-from auglabel.lab.evaluate.metric_list import metric_named
+from typing_extensions import Self
+
+from auglabel.lab.runs.metric_list import metric_named, over_seeds
 from auglabel.util.atomic_write import write_text
 from auglabel.util.checksummed_json import write_checksummed
 
@@ -36,14 +38,13 @@ class Record:
     paper: float | None = None
     ran: bool = False  # whether there are runs, though perhaps without this metric
 
-    @property
-    def mean(self) -> float:
-        return statistics.fmean(self.values)
-
-    @property
-    def sd(self) -> float | None:
-        """The standard deviation over seeds."""
-        return statistics.stdev(self.values) if len(self.values) > 1 else None
+    @classmethod
+    def of(
+        cls, data: str, method: str, metric: str, by_seed: Mapping[int, float | None], **more: Any
+    ) -> Self:
+        """Without the seeds that lack the metric."""
+        there = {seed: value for seed, value in by_seed.items() if value is not None}
+        return cls(data, method, metric, list(there), list(there.values()), **more)
 
     def shown(self) -> str:
         """Mean ± standard deviation over seeds; the paper's in parentheses."""
@@ -53,10 +54,12 @@ class Record:
         return ours if self.paper is None else f"{ours} ({self.paper:.1f})"
 
     def as_dict(self) -> dict[str, object]:
-        """The paper's as a fraction too."""
-        mean, sd = (self.mean, self.sd) if self.values else (None, None)
-        paper = None if self.paper is None else round(self.paper / 100, 6)
-        return asdict(self) | {"paper": paper, "mean": mean, "sd": sd}
+        mean, sd = over_seeds(self.values) if self.values else (None, None)
+        return asdict(self) | {"paper": self.paper_fraction, "mean": mean, "sd": sd}
+
+    @property
+    def paper_fraction(self) -> float | None:
+        return None if self.paper is None else round(self.paper / 100, 6)
 
 
 @dataclass(frozen=True)
@@ -124,7 +127,7 @@ class Page:
         writer.writerow(["data", "method", "x", "metric", "seed", "value", "paper"])
         for record in self.records:
             about = [record.data, record.method, record.x, record.metric]
-            paper = None if record.paper is None else round(record.paper / 100, 6)
+            paper = record.paper_fraction
             for seed, value in zip(record.seeds, record.values, strict=True):
                 writer.writerow([*about, seed, round(value, 6), paper])
             if not record.values:

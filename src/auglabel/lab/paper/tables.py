@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from auglabel.augment.adversarial import Adversarial
 from auglabel.augment.augmix import AugMix
@@ -12,17 +11,17 @@ from auglabel.augment.base import Augmentation
 from auglabel.augment.mixing import Mixup
 from auglabel.augment.randaug import RandAug
 from auglabel.lab.paper.page import Block, Page, Record, name_of
-from auglabel.lab.paper.published import published
-from auglabel.lab.paper.readings import reading
-from auglabel.lab.paper.row import Row, title_of
-from auglabel.lab.paper.rows import rows_of
-from auglabel.lab.paper.study import Study
+from auglabel.lab.study.published import published
+from auglabel.lab.study.readings import reading
+from auglabel.lab.study.row import StudyRow, title_of
+from auglabel.lab.study.rows import rows_of
+from auglabel.lab.study.study import Found, Study
 
 CALIBRATION = ("accuracy", "caccuracy", "ece", "cece")
 BESIDE = ("debiased_ece", "cdebiased_ece", "nll", "cnll", "brier", "cbrier", "aurc", "caurc")
 SCALABLE = ("ece", "cece", *BESIDE)  # what a temperature changes
 DATA = {"cifar10": "CIFAR-10", "cifar100": "CIFAR-100", "imagenet": "ImageNet", "fashion": "Fashion-MNIST"}
-METRICS = {
+COLUMNS = {  # of each table
     "table2": CALIBRATION,
     "table3": CALIBRATION,
     "table4": ("accuracy", "adversarial_accuracy", "delta"),
@@ -42,7 +41,6 @@ LABELLED = (
     "Images: trained on + held out. Every row has used the held-out images: AutoLabel after each epoch, a "
     "temperature once, label smoothing to choose rho; one-hot labels for nothing."
 )
-Found = Mapping[str, dict[int, dict[str, Any]]]  # results by the row's name and seed
 NAMED_OTHERWISE = {"clean_accuracy": "accuracy"}  # in the paper's Table 4
 
 
@@ -77,10 +75,10 @@ def table1() -> Page:
 
 
 @dataclass(frozen=True)
-class Line:
+class TableLine:
     """A line of a table: a row's runs as they were trained, or at a fitted temperature."""
 
-    row: Row
+    row: StudyRow
     method: str
     paper: Mapping[str, float]
     temperature: str = ""  # "T": fitted on clean, "TA": on augmented validation images
@@ -89,19 +87,21 @@ class Line:
         return f"{name} {self.temperature}" if self.temperature and name in SCALABLE else name
 
 
-def _lines(rows: Sequence[Row], printed: dict[tuple[str, str], dict[str, float]], scaled: bool) -> list[Line]:
+def _lines(
+    rows: Sequence[StudyRow], printed: dict[tuple[str, str], dict[str, float]], scaled: bool
+) -> list[TableLine]:
     """What is shown of `printed` is taken out of it."""
     found = []
     for row in rows:
         method = row.title + place_of(row)
-        found.append(Line(row, method, printed.pop((row.data, method), {})))
-        found += [Line(row, f"{method} + {end}", {}, end) for end in row.scaled if scaled]
+        found.append(TableLine(row, method, printed.pop((row.data, method), {})))
+        found += [TableLine(row, f"{method} + {end}", {}, end) for end in row.scaled if scaled]
     return found
 
 
 def _table(name: str, study: Study) -> Page:
     rows = rows_of(name, study.scale)
-    found = {row.name: study.found(row) for row in rows}
+    found = study.found(rows)
     printed = _printed(name)
     lines = _lines(rows, printed, scaled=name != "table4")
     blocks, records = [], []
@@ -126,30 +126,30 @@ def _table(name: str, study: Study) -> Page:
     if study.scale == "fast" and printed:
         left_out = dict.fromkeys(f"{DATA[data]} {method}" for data, method in printed)
         notes.append(f"Rows of the paper that this scale leaves out: {'; '.join(left_out)}.")
-    return Page(name, _title(name), blocks, records, notes)
+    title = published().get(name, {}).get("title", "our readings of the paper, one at a time")
+    return Page(name, title, blocks, records, notes)
 
 
-def _about(line: Line, study: Study, found: Found) -> list[str]:
+def _about(line: TableLine, study: Study, found: Found) -> list[str]:
     """Data, method, seeds, and at `fast` how many labelled images the row used: trained on + held out."""
     results = found[line.row.name]
     about = [DATA[line.row.data], line.method, str(len(results))]
     if study.scale != "fast":
         return about
-    images = [result["data"]["images"] for result in results.values()]
+    images = [result.data.images for result in results.values()]
     return [*about, f"{images[0]['train']:,} + {images[0]['validation']:,}" if images else ""]
 
 
 def _blocks(name: str, study: Study, found: Found) -> list[tuple[str, tuple[str, ...]]]:
     """The paper's columns; what stands beside every ECE; the same at a fitted temperature."""
-    main = METRICS[name]
+    main = COLUMNS[name]
     if study.scale == "fast" and name in ("table3", "table4"):
         main = (*main, "label_mean")
     if name == "table4":
         return [("", main)]
     clean = tuple(each for each in main if each in CALIBRATION and "ece" in each)
     beside = BESIDE if len(clean) > 1 else tuple(m for m in BESIDE if m.startswith("c") == (name == "table6"))
-    blocks = [("Beside them", beside)]
-    blocks += _left(clean, beside) if study.scale == "fast" else _scaled(clean, beside)
+    blocks = [("Beside them", beside), *_scaled(study, (*clean, *beside))]
     there = [result for results in found.values() for result in results.values()]
     measured = [
         (title, tuple(m for m in metrics if any(reading(result, m) is not None for result in there)))
@@ -158,43 +158,35 @@ def _blocks(name: str, study: Study, found: Found) -> list[tuple[str, tuple[str,
     return [("", main), *((title, metrics) for title, metrics in measured if metrics)]
 
 
-def _scaled(clean: Sequence[str], beside: Sequence[str]) -> list[tuple[str, tuple[str, ...]]]:
-    """A block per temperature."""
+def _scaled(study: Study, metrics: Sequence[str]) -> list[tuple[str, tuple[str, ...]]]:
+    """A block per temperature; at `fast` one for both, with ECE and NLL alone."""
+    if study.scale == "fast":
+        few = [metric for metric in metrics if metric in ("ece", "cece", "nll", "cnll")]
+        title = "At a temperature fitted on clean (T) or augmented (TA) validation images"
+        return [(title, tuple(f"{metric} {end}" for metric in few for end in ("T", "TA")))]
     return [
-        (f"At the temperature of lowest NLL on {on} validation images", tuple(f"{m} {end}" for m in columns))
-        for end, on, columns in (("T", "clean", (*clean, *beside)), ("TA", "augmented", (*clean, *beside)))
+        (f"At the temperature of lowest NLL on {on} validation images", tuple(f"{m} {end}" for m in metrics))
+        for end, on in (("T", "clean"), ("TA", "augmented"))
     ]
 
 
-def _left(clean: Sequence[str], beside: Sequence[str]) -> list[tuple[str, tuple[str, ...]]]:
-    """What is left of each method at either temperature, in one block."""
-    columns = [metric for metric in (*clean, *beside) if metric in ("ece", "cece", "nll", "cnll")]
-    title = "At a temperature fitted on clean (T) or augmented (TA) validation images"
-    return [(title, tuple(f"{metric} {end}" for metric in columns for end in ("T", "TA")))]
-
-
-def _record(line: Line, metric: str, found: Found) -> Record:
+def _record(line: TableLine, metric: str, found: Found) -> Record:
     row = line.row
     by_seed = {seed: _value(row, seed, line.metric(metric), found) for seed in found[row.name]}
-    there = {seed: value for seed, value in by_seed.items() if value is not None}
-    seeds, values = list(there), list(there.values())
-    return Record(
-        row.data, line.method, metric, seeds, values, paper=line.paper.get(metric), ran=bool(by_seed)
-    )
+    paper = line.paper.get(metric)
+    return Record.of(row.data, line.method, metric, by_seed, paper=paper, ran=bool(by_seed))
 
 
-def _value(row: Row, seed: int, metric: str, found: Found) -> float | None:
+def _value(row: StudyRow, seed: int, metric: str, found: Found) -> float | None:
     """A metric of one run, None if it was not measured; Delta needs the vanilla run of the same seed."""
     if metric != "delta":
         return reading(found[row.name][seed], metric)
-    vanilla = found.get(f"{row.data}-vanilla_at", found.get(f"{row.data}-vanilla", {}))
-    if seed not in vanilla or row.method.startswith("vanilla"):
+    vanilla = found.get(f"{row.data}-vanilla_at", found.get(f"{row.data}-vanilla", {})).get(seed)
+    if vanilla is None or row.method.startswith("vanilla"):
         return None
-    pairs = [reading(of, m) for of in (found[row.name][seed], vanilla[seed]) for m in METRICS["table4"][:2]]
-    if any(value is None for value in pairs):
-        return None
-    mine, adversarial, theirs, others = (value for value in pairs if value is not None)
-    return mine + adversarial - theirs - others
+    ours = reading(found[row.name][seed], "both_accuracies")
+    clean, attacked = (reading(vanilla, each) for each in ("accuracy", "adversarial_accuracy"))
+    return None if ours is None or clean is None or attacked is None else ours - clean - attacked
 
 
 def _printed(name: str) -> dict[tuple[str, str], dict[str, float]]:
@@ -210,24 +202,16 @@ def _printed(name: str) -> dict[tuple[str, str], dict[str, float]]:
     }
 
 
-def place_of(row: Row) -> str:
+def place_of(row: StudyRow) -> str:
     """The radius or beta of a row, as the table names it; table 3 has one radius for all."""
-    if row.place is None or row.place == 0.01:
-        return ""
-    return _where(None, row.place) if row.method.startswith("mixup") else _where(row.place, None)
+    return _where(None if row.radius == 0.01 else row.radius, row.beta)
 
 
 def _where(epsilon_max: float | None, beta: float | None) -> str:
     return f", epsilon_max {epsilon_max:g}" if epsilon_max else f", beta {beta:g}" if beta else ""
 
 
-def _title(name: str) -> str:
-    return (
-        "our readings of the paper, one at a time" if name == "ablations" else str(published()[name]["title"])
-    )
-
-
-def notes_of(study: Study, rows: Sequence[Row], found: Found) -> list[str]:
+def notes_of(study: Study, rows: Sequence[StudyRow], found: Found) -> list[str]:
     """What the numbers are, what was chosen, and what is missing from what was `found`."""
     aurc = ", AURC times 1,000" if study.scale == "fast" else ""
     notes = [
@@ -253,23 +237,22 @@ def notes_of(study: Study, rows: Sequence[Row], found: Found) -> list[str]:
     return notes
 
 
-def _chosen(row: Row, study: Study) -> str:
+def _chosen(row: StudyRow, study: Study) -> str:
     """At `fast`, where an end of the list was the best that was offered, it says so."""
     value = study.chosen(row)
     end = study.scale == "fast" and value in (row.values[0], row.values[-1])
     return f"{row.name} {row.tuned} {value:g}{' (an end of the range)' if end else ''}"
 
 
-def _sizes(rows: Sequence[Row], found: Found) -> str:
+def _sizes(rows: Sequence[StudyRow], found: Found) -> str:
     """How many images each ECE is of: it depends on them."""
     counts: dict[str, dict[str, int]] = {}
     for row in rows:
         for result in found[row.name].values():
-            for evaluation in result["evaluations"]:
-                for line in evaluation["rows"]:
-                    kind = "clean" if line[1] is None else "each corruption and severity"
-                    kind = "attacked" if line[0] == "pgd" else kind
-                    counts.setdefault(DATA[row.data], {})[kind] = line[2]
+            for line in (line for evaluation in result.evaluations for line in evaluation.rows):
+                kind = "clean" if line.severity is None else "each corruption and severity"
+                kind = "attacked" if line.on == "pgd" else kind
+                counts.setdefault(DATA[row.data], {})[kind] = line.count
     told = [
         f"{data} {', '.join(f'{kind} {count:,}' for kind, count in kinds.items())}"
         for data, kinds in counts.items()

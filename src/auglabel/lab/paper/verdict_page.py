@@ -6,16 +6,17 @@ import csv
 import io
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 
 from auglabel.lab.paper.page import Block, Page
-from auglabel.lab.paper.readings import reading
-from auglabel.lab.paper.rows import MADE
-from auglabel.lab.paper.study import Study
 from auglabel.lab.paper.tables import POOLED
-from auglabel.lab.paper.verdicts import LEVEL, Part, Verdict, claims, judge
+from auglabel.lab.paper.verdicts import ClaimVerdict, Part, judge
+from auglabel.lab.runs.metric_list import metric_named
+from auglabel.lab.study.claims import LEVEL, claims
+from auglabel.lab.study.readings import reading
+from auglabel.lab.study.rows import rows_by_name
+from auglabel.lab.study.study import Study
 from auglabel.util.atomic_write import write_text
 from auglabel.util.checksummed_json import write_checksummed
 
@@ -25,8 +26,6 @@ FAMILIES = {
     "later": "Added when runs were under way, not in the plan",
 }
 SIZES = {"cpu": "CPU size", "fast": "the scale `fast`"}
-
-
 NOTES = [
     "Each part is a difference by seed in percent points (NLL in nats, AURC as it is), its mean and 95 % t "
     "interval; p is the claim's, and then after Holm's correction over the claims of its family that rest on "
@@ -44,9 +43,12 @@ NOTES = [
 
 def write_verdicts(study: Study, folder: Path, console: Console) -> None:
     """verdicts.md, .tex, .csv and .json: every claim, its intervals and what became of it."""
-    rows = {row.name: row for some in MADE[study.scale].values() for row in some}
-    found = {name: study.found(row) for name, row in rows.items()}
-    values = _values(found)
+    found = study.found(rows_by_name(study.scale).values())
+
+    def values(row: str, metric: str) -> dict[int, float]:
+        read = {seed: reading(result, metric) for seed, result in found[row].items()}
+        return {seed: value for seed, value in read.items() if value is not None}
+
     judged = {family: judge(some, values) for family, some in claims(study.scale).items()}
     blocks = [_block(FAMILIES[family], some) for family, some in judged.items()]
     title = f"what became of each claim at {SIZES[study.scale]}"
@@ -54,39 +56,29 @@ def write_verdicts(study: Study, folder: Path, console: Console) -> None:
     write_text(folder / "verdicts.md", page.markdown(chart=False))
     write_text(folder / "verdicts.tex", page.latex())
     write_text(folder / "verdicts.csv", _csv(judged))
-    plain = {name: [_plain(verdict) for verdict in some] for name, some in judged.items()}
+    plain = {name: [_as_json(verdict) for verdict in some] for name, some in judged.items()}
     write_checksummed(folder / "verdicts.json", {"format": "auglabel verdicts, version 1", **plain})
     console.print(page.markdown(chart=False), markup=False, soft_wrap=True)
 
 
-def _csv(judged: Mapping[str, Iterable[Verdict]]) -> str:
+def _csv(judged: Mapping[str, Iterable[ClaimVerdict]]) -> str:
     """One line per part of a claim."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     head = ["family", "claim", "rests_on", "verdict", "p", "holm", "part", "seeds", "mean", "low", "high"]
     writer.writerow(head)
-    for family, verdicts in judged.items():
-        for verdict in verdicts:
-            about: list[Any] = [family, verdict.claim, verdict.rests_on, verdict.verdict]
-            about += [_short(verdict.p), _short(verdict.adjusted)]
-            for part in verdict.parts:
-                numbers = _numbers(part)
-                ends = numbers["interval"] or (None, None)
-                writer.writerow([*about, part.text, len(part.values), numbers["mean"], *ends])
-            if not verdict.parts:
-                writer.writerow([*about, verdict.why, 0, None, None, None])
+    for family, verdict in ((family, verdict) for family, some in judged.items() for verdict in some):
+        about = [family, verdict.claim, verdict.rests_on, verdict.verdict]
+        ps = [_short(verdict.p), _short(verdict.adjusted)]
+        for part in verdict.parts:
+            mean = _short(part.mean) if part.values else None
+            writer.writerow([*about, *ps, part.text, len(part.values), mean, *_interval(part)])
+        if not verdict.parts:
+            writer.writerow([*about, *ps, verdict.why, 0, None, None, None])
     return file.getvalue()
 
 
-def _values(found: Mapping[str, Mapping[int, dict[str, Any]]]) -> Any:
-    def values(row: str, metric: str) -> dict[int, float]:
-        read = {seed: reading(result, metric) for seed, result in found[row].items()}
-        return {seed: value for seed, value in read.items() if value is not None}
-
-    return values
-
-
-def _block(title: str, verdicts: Iterable[Verdict]) -> Block:
+def _block(title: str, verdicts: Iterable[ClaimVerdict]) -> Block:
     body = []
     for verdict in verdicts:
         p = "" if verdict.p is None else f"{verdict.p:.2g}; {verdict.adjusted:.2g}"
@@ -100,8 +92,7 @@ def _block(title: str, verdicts: Iterable[Verdict]) -> Block:
 
 
 def _shown(part: Part) -> str:
-    scale = 1 if any(name in part.text for name in ("nll", "brier", "aurc")) else 100
-    digits = 3 if scale == 1 else 1
+    scale, digits = (100, 1) if metric_named(part.metric).unit == "%" else (1, 3)
     more = f" (to be above {scale * part.above:g})" if part.above else ""
     mean = f"{part.text} = {scale * part.mean:.{digits}f}{more}"
     if len(part.values) < 2:
@@ -110,32 +101,26 @@ def _shown(part: Part) -> str:
     return f"{mean} [{scale * low:.{digits}f}, {scale * high:.{digits}f}]"
 
 
-def _plain(verdict: Verdict) -> dict[str, Any]:
+def _as_json(verdict: ClaimVerdict) -> dict[str, object]:
     return {
-        "claim": verdict.claim,
-        "rests_on": verdict.rests_on,
-        "verdict": verdict.verdict,
-        "leans": verdict.leans,
-        "p": _short(verdict.p),
-        "holm": _short(verdict.adjusted),
-        "why": verdict.why,
-        "hardly": verdict.hardly,
-        "short": verdict.short,
-        "parts": [
-            {"text": part.text, "above": part.above, "seeds": part.seeds, **_numbers(part)}
-            for part in verdict.parts
-        ],
+        **{"claim": verdict.claim, "rests_on": verdict.rests_on, "verdict": verdict.verdict},
+        **{"leans": verdict.leans, "p": _short(verdict.p), "holm": _short(verdict.adjusted)},
+        **{"why": verdict.why, "hardly": verdict.hardly, "short": verdict.short},
+        "parts": [_part_as_json(part) for part in verdict.parts],
     }
 
 
-def _numbers(part: Part) -> dict[str, Any]:
+def _part_as_json(part: Part) -> dict[str, object]:
     several = len(part.values) > 1
     return {
-        "values": [_short(value) for value in part.values],
-        "mean": _short(part.mean) if part.values else None,
-        "interval": [_short(end) for end in part.interval] if several else None,
-        "p": _short(part.p) if several else None,
+        **{"text": part.text, "above": part.above, "seeds": part.seeds},
+        **{"values": [*map(_short, part.values)], "mean": _short(part.mean) if part.values else None},
+        **{"interval": _interval(part) if several else None, "p": _short(part.p) if several else None},
     }
+
+
+def _interval(part: Part) -> list[float | None]:
+    return [*map(_short, part.interval)] if len(part.values) > 1 else [None, None]
 
 
 def _short(value: float | None) -> float | None:

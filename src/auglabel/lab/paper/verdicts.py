@@ -16,12 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import yaml
+from auglabel.lab.study.claims import LEVEL
 
-from auglabel.lab.paper.row import Scale
-from auglabel.util.resources import resource_folder
-
-LEVEL = 0.05
 Values = Callable[[str, str], Mapping[int, float]]  # row and metric -> by seed
 
 
@@ -33,6 +29,7 @@ class Part:
     seeds: list[int]
     values: list[float]
     above: float = 0.0
+    metric: str = ""
 
     @functools.cached_property
     def mean(self) -> float:
@@ -41,7 +38,7 @@ class Part:
     @functools.cached_property
     def interval(self) -> tuple[float, float]:
         """Student's, 95 %."""
-        half = _quantile(1 - LEVEL / 2, len(self.values) - 1) * self._error
+        half = float(_student().ppf(1 - LEVEL / 2, len(self.values) - 1)) * self._error
         return self.mean - half, self.mean + half
 
     @functools.cached_property
@@ -50,7 +47,7 @@ class Part:
         away = abs(self.mean - self.above)
         if self._error == 0:
             return 0.0 if away else 1.0
-        return 2 * (1 - _probability(away / self._error, len(self.values) - 1))
+        return 2 * (1 - float(_student().cdf(away / self._error, len(self.values) - 1)))
 
     @property
     def agrees(self) -> bool:
@@ -62,7 +59,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ClaimVerdict:
     """held, reversed, undecided, not run, or not testable (and why)."""
 
     claim: str
@@ -84,25 +81,17 @@ class Verdict:
         return "for" if all(part.agrees for part in self.parts) else "against"
 
 
-@functools.cache
-def claims(scale: Scale) -> dict[str, list[dict[str, Any]]]:
-    """By family: the paper's, ours, and those added later than the plan."""
-    text = (resource_folder("lab/paper") / f"claims-{scale}.yaml").read_text(encoding="utf-8")
-    found: dict[str, list[dict[str, Any]]] = yaml.safe_load(text)
-    return found
-
-
-def judge(family: Sequence[Mapping[str, Any]], values: Values) -> list[Verdict]:
+def judge(family: Sequence[Mapping[str, Any]], values: Values) -> list[ClaimVerdict]:
     """A verdict for each claim of a family, in its order."""
     tables = dict.fromkeys(claim.get("rests_on", "") for claim in family)
-    found: dict[int, Verdict] = {}
+    found: dict[int, ClaimVerdict] = {}
     for table in tables:
         some = {n: claim for n, claim in enumerate(family) if claim.get("rests_on", "") == table}
         found |= zip(some, _judge(list(some.values()), values), strict=True)
     return [found[n] for n in range(len(family))]
 
 
-def _judge(family: Sequence[Mapping[str, Any]], values: Values) -> list[Verdict]:
+def _judge(family: Sequence[Mapping[str, Any]], values: Values) -> list[ClaimVerdict]:
     """A verdict for each of the claims that rest on one table, corrected for their number."""
     parts = [[_part(part, values) for part in claim.get("parts", [])] for claim in family]
     testable = [place for place, some in enumerate(parts) if some and all(len(p.values) > 1 for p in some)]
@@ -116,22 +105,21 @@ def _judge(family: Sequence[Mapping[str, Any]], values: Values) -> list[Verdict]
     ]
 
 
-def _verdict(claim: Mapping[str, Any], parts: list[Part], p: float | None, adjusted: float | None) -> Verdict:
-    if "not_testable" in claim:
-        return Verdict(
-            claim["claim"], claim.get("rests_on", ""), "not testable", [], why=claim["not_testable"]
-        )
-    word = "not run"
+def _verdict(
+    claim: Mapping[str, Any], parts: list[Part], p: float | None, adjusted: float | None
+) -> ClaimVerdict:
+    word = "not testable" if "not_testable" in claim else "not run"
     if adjusted is not None:
         agrees = all(part.agrees for part in parts)
         word = "undecided" if adjusted > LEVEL else "held" if agrees else "reversed"
-    return Verdict(
+    return ClaimVerdict(
         claim["claim"],
         claim.get("rests_on", ""),
         word,
         parts,
         p,
         adjusted,
+        why=claim.get("not_testable", ""),
         seen=claim.get("seen", False),
         hardly=claim.get("hardly", ""),
         short=claim["short"].get(word, f"Not run yet: {claim['claim']}") if "short" in claim else "",
@@ -150,8 +138,8 @@ def _part(part: Mapping[str, Any], values: Values) -> Part:
     seeds = sorted(set.intersection(*(set(by_seed) for _, by_seed in found)))
     text = " ".join(f"{'+' if sign > 0 else '-'} {each.partition('-')[2]}" for sign, each in signs)
     text = f"{signs[0][1].partition('-')[0]}: {text.removeprefix('+ ')}"
-    above = part.get("above", 0.0)
-    return Part(text, seeds, [sum(sign * by[seed] for sign, by in found) for seed in seeds], above)
+    sums = [sum(sign * by[seed] for sign, by in found) for seed in seeds]
+    return Part(text, seeds, sums, part.get("above", 0.0), signs[0][1].partition(" ")[2])
 
 
 def holm(ps: Sequence[float]) -> list[float]:
@@ -162,14 +150,6 @@ def holm(ps: Sequence[float]) -> list[float]:
         highest = max(highest, min(1.0, (len(ps) - rank) * ps[place]))
         adjusted[place] = highest
     return adjusted
-
-
-def _quantile(probability: float, freedom: int) -> float:
-    return float(_student().ppf(probability, freedom))
-
-
-def _probability(value: float, freedom: int) -> float:
-    return float(_student().cdf(value, freedom))
 
 
 def _student() -> Any:

@@ -10,7 +10,7 @@ from PIL import Image, ImageDraw
 
 from auglabel.lab.pictures.drawing import BLACK, GREY, PALE, WHITE, colour, shortened, width_of, write
 from auglabel.lab.pictures.terminal import require_epochs
-from auglabel.lab.runs.label_tables import History
+from auglabel.lab.runs.label_tables import History, thinned
 
 TITLE, LABEL, SMALL = 20, 14, 11  # font sizes
 GAP, MARGIN, PLOT = 8, 20, 1000
@@ -20,7 +20,7 @@ NARROWEST_RANGE = 0.01  # of the colours: less than a hundredth would make noise
 def history_chart(history: History) -> Image.Image:
     """A heat map: a row per bucket, by kind and from weak to strong, and a column per epoch."""
     require_epochs(history)
-    history = _thinned(history, PLOT)
+    history = [history[place] for place in thinned(len(history), PLOT)]
     kinds = history[0].levels
     buckets = sum(kinds.values())
     wide, tall = min(48, PLOT // len(history)), min(28, max(12, 560 // buckets))
@@ -49,13 +49,6 @@ def history_chart(history: History) -> Image.Image:
             _write_upwards(chart, aside, MARGIN, top, plot_tall)
             break
     return chart
-
-
-def _thinned(history: History, most: int) -> History:
-    """At most that many epochs, evenly spaced, the first and the last among them."""
-    if len(history) <= most:
-        return history
-    return [history[round(i * (len(history) - 1) / (most - 1))] for i in range(most)]
 
 
 def _draw_kind(

@@ -13,11 +13,11 @@ from torch import nn
 from auglabel.data.source import DataSet
 from auglabel.data.split import Parts
 from auglabel.errors import UserError
+from auglabel.lab.parts.catalogue import augmentation_for
 from auglabel.lab.pictures.contact_sheet import contact_sheet
 from auglabel.lab.pictures.history_chart import history_chart
 from auglabel.lab.pictures.terminal import ASCII_BARS, BARS, heat_map, summary
 from auglabel.lab.recipe.build import data_for, model_for
-from auglabel.lab.recipe.catalogue import augmentation_for
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.recipe.recipe import Recipe
 from auglabel.lab.runs.label_tables import LabelTable
@@ -71,8 +71,7 @@ def sheet_of(
 
 def inspect_run(run: Run, out: str | None, console: Console) -> Path:
     """Print how a run's labels moved, and draw it."""
-    if not run.exists():
-        raise FileNotFoundError(f"{run.path} is not a run: it has no recipe.yaml.")
+    run.require()
     if not run.tables_file.exists():
         raise UserError(f"{run.path} has no table yet: its labels do not learn, or no epoch is done.")
     history = run.history()

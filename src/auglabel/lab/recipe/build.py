@@ -12,10 +12,10 @@ from torch import nn
 from auglabel.data.source import DataSet, InMemory, statistics
 from auglabel.data.split import Parts, split
 from auglabel.errors import UserError
-from auglabel.lab.recipe.catalogue import data_set_for
+from auglabel.lab.parts.catalogue import data_set_for
 from auglabel.lab.recipe.recipe import Recipe
 from auglabel.lab.recipe.seeding import generator_for
-from auglabel.models.by_name import model_function
+from auglabel.models.by_name import MODELS, model_function
 from auglabel.util.inference import eval_mode
 
 NORMS = (nn.modules.batchnorm._BatchNorm, nn.GroupNorm, nn.LayerNorm, nn.modules.instancenorm._InstanceNorm)
@@ -36,25 +36,21 @@ def data_for(recipe: Recipe) -> tuple[DataSet, Parts]:
 
 def model_for(recipe: Recipe, data: DataSet) -> nn.Module:
     """The network with its first weights, which the seed decides; it has been asked for one prediction."""
-    torch.manual_seed(recipe.training.seed)
-    model = make_model(recipe.model.name, data, recipe.model.options)
-    if recipe.engine.channels_last:
-        model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    return model
-
-
-def make_model(name: str, data: DataSet, options: dict[str, Any]) -> nn.Module:
-    """The network `name` for these classes and pixels."""
-    function = model_function(name)
+    name, function = recipe.model.name, model_function(recipe.model.name)
     given = {"num_classes": len(data.classes), "mean": data.mean, "std": data.std}
-    asked = inspect.signature(function).parameters
+    asked = given.keys() & inspect.signature(function).parameters.keys()
+    torch.manual_seed(recipe.training.seed)
     try:
-        model = function(**{key: value for key, value in given.items() if key in asked}, **options)
+        model = function(**{key: given[key] for key in asked}, **recipe.model.options)
     except (RuntimeError, TypeError, ValueError, KeyError, AttributeError) as error:
+        if name in MODELS and not isinstance(error, UserError):
+            raise  # a defect of ours
         raise UserError(f"{name} could not be built: {str(error).split(chr(10), 1)[0]}") from error
     if not isinstance(model, nn.Module):
         raise UserError(f"{name} must return a torch.nn.Module, got a {type(model).__name__}.")
     require_predictions(name, model, data)
+    if recipe.engine.channels_last:
+        model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     return model
 
 
@@ -66,6 +62,8 @@ def require_predictions(name: str, model: nn.Module, data: DataSet) -> None:
         with eval_mode(model), torch.no_grad():
             logits = model(torch.zeros(1, channels, height, width))
     except (RuntimeError, ValueError, TypeError) as error:
+        if name in MODELS and not isinstance(error, UserError | RuntimeError):
+            raise  # a defect of ours; torch's RuntimeError is that of images too small
         why = str(error).split("\n", 1)[0]
         raise UserError(f"{name} does not take the {size} images of {data.name}: {why}") from error
     if getattr(logits, "shape", None) != (1, len(data.classes)):

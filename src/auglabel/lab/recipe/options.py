@@ -12,9 +12,9 @@ from typing import Any, NamedTuple, TypeVar
 from auglabel.augment.clean import Clean
 from auglabel.data.split import split
 from auglabel.errors import UserError
-from auglabel.lab.recipe.catalogue import AUGMENTATIONS, DATASETS, LABELS, named
+from auglabel.lab.parts.catalogue import AUGMENTATIONS, DATASETS, LABELS, named
+from auglabel.lab.parts.schedules import SCHEDULES
 from auglabel.lab.recipe.recipe import Calibrate, Engine, Optimizer, Training, listed
-from auglabel.lab.recipe.schedules import SCHEDULES
 from auglabel.models.by_name import model_function
 from auglabel.util.checks import brief, shown
 from auglabel.util.signatures import REQUIRED, Option, Unfit, converted, is_list, options_of
@@ -39,7 +39,9 @@ MENUS = {
     "model": Menu(model_function, "small", frozenset({"num_classes", "mean", "std"})),
     "augment": Menu(partial(named, "augmentation", AUGMENTATIONS), "randaug"),
     "labels": Menu(
-        partial(named, "label policy", LABELS), "one_hot", frozenset({"num_classes", "num_buckets", "grid"})
+        partial(named, "label policy", LABELS),
+        "one_hot",
+        frozenset({"num_classes", "num_buckets", "grid", "epochs"}),
     ),
     "schedule": Menu(partial(named, "schedule", SCHEDULES), "cosine", frozenset({"step", "steps"})),
 }
@@ -121,5 +123,5 @@ def flags(kind: type[Flags], words: Sequence[str]) -> tuple[Flags, list[str]]:
         raise RecipeError(f"--{missing[0]} VALUE is needed.")
     try:
         return kind(**found), rest
-    except (ValueError, TypeError) as error:
+    except UserError as error:
         raise RecipeError(f"--{error}" if str(error).startswith(tuple(options)) else str(error)) from error

@@ -17,13 +17,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from auglabel.augment.clean import Clean
-from auglabel.lab.recipe import schedules
-from auglabel.lab.recipe.catalogue import HARD_LABELS, Regime, augmentation_for, labels_for, regime
+from auglabel.errors import UserError
+from auglabel.lab.parts import schedules
+from auglabel.lab.parts.catalogue import HARD_LABELS, REGIMES, Regime, augmentation_for, labels_for
 from auglabel.lab.recipe.options import MENUS, PLAIN, RecipeError, all_options, checked, pairs, sections_of
 from auglabel.lab.recipe.recipe import Choice, Recipe, Training, flat, listed
 from auglabel.lab.recipe.row_recipes import row_recipes
 from auglabel.lab.recipe.yamlfile import Lines, read_yaml
-from auglabel.util.checks import brief, shown
+from auglabel.util.checks import brief, did_you_mean, entry, shown
 from auglabel.util.help_text import help_of_section
 from auglabel.util.resources import resource_folder
 from auglabel.util.signatures import REQUIRED
@@ -42,7 +43,7 @@ def read_recipe(name: str | None = None, words: Sequence[str] = (), *, typed: Se
     return _draft(name, words, typed).recipe()
 
 
-def help_text(name: str | None, words: Sequence[str]) -> str:
+def help_of_recipe(name: str | None, words: Sequence[str]) -> str:
     """Every option of the recipe, with the entries that `name` and `words` choose."""
     return "\n".join(help_of_section(*section) for section in sections_of(_draft(name, words).names))
 
@@ -80,8 +81,7 @@ def _find(name: str, place: str = "") -> tuple[Lines, dict[str, Any]]:
     usual = recipe_names(rows=False)
     if name in usual:
         return read_yaml(RECIPES / f"{name}.yaml")
-    near = difflib.get_close_matches(name, recipe_names(), n=1)
-    hint = f' Did you mean "{near[0]}"?' if near else ""
+    hint = did_you_mean(name, recipe_names())
     raise RecipeError(
         f'{place}there is no recipe "{shown(name)}". Give a .yaml file, or one of: {", ".join(usual)}, '
         f"or a published row's, which auglabel list recipes --all shows.{hint}"
@@ -164,7 +164,7 @@ class _Draft:
         self._require_typed(section, name, origin)
         try:
             MENUS[section].find(name)
-        except (ValueError, TypeError, ImportError) as error:
+        except (UserError, ImportError) as error:
             raise RecipeError(f"{origin}{error}") from None
         if name != self.names[section]:
             self.settings = [s for s in self.settings if not s.key.startswith(f"{section}.")]
@@ -214,7 +214,8 @@ class _Draft:
         augment = self._made("augment", make, recipe.augment.options)
         own = ":" in recipe.labels.name  # which may depend on how many classes the data have
         if not own and recipe.labels.name != "table":  # files are read when training begins
-            options = {key: value for key, value in recipe.labels.options.items() if key != "start_table"}
+            files = ("start_table", "replay")
+            options = {key: value for key, value in recipe.labels.options.items() if key not in files}
             self._made("labels", partial(labels_for, recipe.labels.name, 2, augment.grid), options)
         if recipe.training.loss in HARD_LABELS and recipe.labels.name != "one_hot":
             raise RecipeError(
@@ -229,7 +230,7 @@ class _Draft:
         """make(**options), with the place of the option in front of a complaint."""
         try:
             return make(**options)
-        except (ValueError, TypeError) as error:
+        except UserError as error:
             named = [key for key in options if re.search(rf"\b{key}\b", str(error))]
             origins = [self._origin(f"{section}.{key}".lstrip(".")) for key in named]
             place = next(filter(None, origins), self._origin(section))
@@ -257,8 +258,7 @@ class _Draft:
             near = difflib.get_close_matches(SHORT.get(key, key), sorted(lasts), n=1)
             hint = f' Did you mean "{lasts[near[0]]}"?' if near else " --help lists them all."
             raise RecipeError(f'{setting.origin}there is no option "{shown(key)}".{hint}')
-        near = difflib.get_close_matches(SHORT.get(option, option), takes, n=1, cutoff=0.4)
-        hint = f' Did you mean "{near[0]}"?' if near else ""
+        hint = did_you_mean(SHORT.get(option, option), takes, cutoff=0.4)
         entry_name = f" for {self.names[section]}" if section in self.names else ""
         listed = ", ".join(name for name in takes if name != "name") or "none"
         raise RecipeError(
@@ -269,8 +269,8 @@ class _Draft:
 
 def _regime(name: str, place: str) -> Regime:
     try:
-        return regime(name)
-    except ValueError as error:
+        return entry("regime", REGIMES, name)
+    except UserError as error:
         raise RecipeError(f"{place}{error}") from error
 
 

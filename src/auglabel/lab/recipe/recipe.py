@@ -9,7 +9,8 @@ from typing import Any, Literal, NamedTuple
 import yaml
 
 from auglabel.errors import UserError
-from auglabel.lab.recipe.catalogue import loss_function
+from auglabel.lab.parts.catalogue import loss_function
+from auglabel.losses import GAMMA
 from auglabel.pooling import require_memory
 from auglabel.util.checks import require_number, require_whole, shown
 
@@ -28,8 +29,12 @@ class Training:
     """images in a step, over all processes"""
     loss: str = "cross_entropy"
     """a name that `auglabel list losses` shows, or module:function"""
+    gamma: float | None = None
+    """how much less a sure prediction counts in the loss focal; 3 if null. No other loss has it"""
     ema: float = 0.0
     """decay of an average of the weights, which is then what is measured and kept; 0: no average"""
+    give_back: float | None = None
+    """from this part of the epochs on the validation images are trained on too, and learned labels stay"""
 
     def __post_init__(self) -> None:
         require_whole("seed", self.seed, 0)
@@ -38,7 +43,25 @@ class Training:
         require_number("ema", self.ema, 0, 1)
         if self.ema == 1:
             raise UserError("ema must be below 1, which would never leave the first weights.")
+        if self.loss == "focal" and self.gamma is None:
+            object.__setattr__(self, "gamma", GAMMA)
+        if self.gamma is not None:
+            require_number("gamma", self.gamma, 0)
+            if self.loss != "focal":
+                raise UserError(f"gamma is an option of focal, not of {self.loss}: leave it out.")
         loss_function(self.loss)
+        if self.give_back is not None:
+            require_number("give_back", self.give_back, 0, 1)
+            if not 0 < self.held_out_epochs < self.epochs:
+                raise UserError(
+                    f"give_back must leave an epoch before it and one after it, but {self.give_back} is "
+                    f"{self.held_out_epochs} of {self.epochs}. The usual value is 0.7."
+                )
+
+    @property
+    def held_out_epochs(self) -> int:
+        """Number of epochs before the validation images are trained on: all of them without `give_back`."""
+        return self.epochs if self.give_back is None else round(self.give_back * self.epochs)
 
 
 @dataclass(frozen=True)
@@ -68,8 +91,8 @@ class Optimizer:
             require_whole("per_batch", self.per_batch, 1)
         if self.clip is not None:
             require_number("clip", self.clip, 0)
-            if self.clip == 0:
-                raise UserError("clip must be above 0, or null: no gradient would be left.")
+        if self.clip == 0:
+            raise UserError("clip must be above 0, or null: no gradient would be left.")
         if self.nesterov and self.momentum == 0:
             raise UserError("nesterov needs a momentum above 0; set optimizer.nesterov to false.")
 
@@ -140,8 +163,10 @@ class Recipe:
         return {key: name for key, name in {**named, "loss": self.training.loss}.items() if ":" in name}
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values, as they stand in a recipe file, every default filled in."""
+        """Plain values, as they stand in a recipe file, every default filled in; gamma only if it is used."""
         plain: dict[str, Any] = asdict(self.training)
+        if self.training.gamma is None:
+            del plain["gamma"]
         for field in fields(self):
             part = getattr(self, field.name)
             if isinstance(part, Choice):
@@ -154,7 +179,7 @@ class Recipe:
         return str(yaml.safe_dump(self.as_dict(), sort_keys=False, default_flow_style=None, width=110))
 
     def changed(self, key: str, value: Any) -> Recipe:
-        """With another value of `section.option`, of the right type; its entry's constructor is not asked."""
+        """This recipe with `section.option` set to `value`, which must be valid: nothing checks it here."""
         section, _, option = key.rpartition(".")
         part = getattr(self, section or "training")
         if isinstance(part, Choice):

@@ -14,9 +14,9 @@ from auglabel.lab.recipe.recipe import stored_meaning
 from auglabel.util.checks import shown
 from auglabel.util.yaml_values import MOST, too_many
 
-SEAL = "# checksum "
-FIRST = re.compile(rf"\A{SEAL}([0-9a-f]{{32}})\n")  # so that a file cut short still has it
-LAST = re.compile(rf"^{SEAL}([0-9a-f]{{32}})\s*\Z", re.M)  # where older runs have it
+CHECKSUM = "# checksum "
+FIRST = re.compile(rf"\A{CHECKSUM}([0-9a-f]{{32}})\n")  # so that a file cut short still has it
+LAST = re.compile(rf"^{CHECKSUM}([0-9a-f]{{32}})\s*\Z", re.M)  # where older runs have it
 LARGEST = 2**17  # bytes
 
 
@@ -34,9 +34,9 @@ class Lines:
         return f"{self.path}, line {self.number[key]}: " if key else f"{self.path}: "
 
 
-def sealed_text(text: str) -> str:
+def with_checksum(text: str) -> str:
     """`text` with a comment in front of it that holds its checksum."""
-    return f"{SEAL}{_checksum(text)}\n{text}"
+    return f"{CHECKSUM}{_checksum(text)}\n{text}"
 
 
 def read_yaml(path: Path) -> tuple[Lines, dict[str, Any]]:
@@ -49,10 +49,10 @@ def read_yaml(path: Path) -> tuple[Lines, dict[str, Any]]:
         raise UserError(f"{path} is not a text file: {error.reason} at byte {error.start}.") from None
     except FileNotFoundError:
         raise FileNotFoundError(f"there is no file {path}.") from None
-    if not text.strip() or ("\n" not in text and SEAL.startswith(text[: len(SEAL)])):
+    if not text.strip() or ("\n" not in text and CHECKSUM.startswith(text[: len(CHECKSUM)])):
         raise UserError(f'{path} is empty or cut short: a recipe holds lines such as "epochs: 40".')
-    seal = FIRST.search(text) or LAST.search(text)
-    if seal is not None and seal[1] != _checksum(text[: seal.start()] + text[seal.end() :]):
+    stated = FIRST.search(text) or LAST.search(text)
+    if stated is not None and stated[1] != _checksum(text[: stated.start()] + text[stated.end() :]):
         raise UserError(
             f"{path} is damaged: its checksum does not fit its content; remove that line if you changed it "
             "yourself."
@@ -76,7 +76,7 @@ def read_yaml(path: Path) -> tuple[Lines, dict[str, Any]]:
         raise UserError(f"{path}{place}: this is not a recipe's YAML ({why}).") from None
     if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):
         raise UserError(f'{path}: a recipe holds lines such as "epochs: 40", got something else.')
-    return lines, found if seal is None else stored_meaning(found)  # only runs write a checksum
+    return lines, found if stated is None else stored_meaning(found)  # only runs write a checksum
 
 
 def _number(node: yaml.Node | None, prefix: str, lines: Lines) -> None:

@@ -8,21 +8,21 @@ import statistics
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from auglabel.lab.paper.charts import COLOURS
-from auglabel.lab.report.comparisons import METRICS, Comparison
+from auglabel.lab.methods.comparisons import METRICS, Comparison
+from auglabel.lab.methods.methods import Method
+from auglabel.lab.pictures.vega import COLOURS
 from auglabel.lab.report.figure import (
     ReportFigure,
     as_vega,
     colour_of,
-    control_of,
+    corruption_controls,
     metric_control,
     new_chart,
     only,
     spread_of,
-    thinned,
     titles_in,
 )
-from auglabel.lab.report.methods import Method
+from auglabel.lab.runs.label_tables import thinned
 
 MOST_EPOCHS = 200  # of the training curves
 SPENT_ON = ["training", "calibrating", "validating"]
@@ -31,13 +31,10 @@ SPENT_ON = ["training", "calibrating", "validating"]
 def severity(alt: Any, methods: Sequence[Method], comparisons: Sequence[Comparison]) -> ReportFigure | None:
     """Each metric against the severity, mean over corruptions."""
     records = [record for comparison in comparisons for record in _by_severity(comparison)]
+    controls = corruption_controls(records)
     if not records:
         return None
     columns = ["images", "labels", "metric", "severity", "mean", "low", "high"]
-    controls = [
-        metric_control(records, 2),
-        control_of("images", "Corrupted images", [str(record[0]) for record in records]),
-    ]
     chart = new_chart(alt).encode(
         x=alt.X("severity:Q", axis=alt.Axis(tickMinStep=1, grid=False), title="severity"),
         color=colour_of(alt, titles_in(methods, records, 1)),

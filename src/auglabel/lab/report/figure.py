@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from auglabel.lab.paper.charts import COLOURS
-from auglabel.lab.report.methods import Method
+from auglabel.lab.methods.methods import Method
+from auglabel.lab.pictures.vega import COLOURS
 
 PANEL = 250  # pixels
 Records = Sequence[Sequence[object]]  # the rows of a figure's data
@@ -88,15 +88,21 @@ def colour_of(alt: Any, methods: Sequence[str]) -> Any:
     return alt.Color("labels:N", sort=list(methods), title=None, scale=scale, legend=legend)
 
 
-def control_of(name: str, label: str, values: Iterable[str]) -> Control:
-    return Control(name, label, list(dict.fromkeys(values)))
-
-
 def metric_control(records: Records, column: int) -> Control:
     """The first metric to show is ECE, or NLL where training is watched."""
     found = list(dict.fromkeys(str(record[column]) for record in records))
     first = [name for name in ("ECE", "validation NLL") if name in found]
-    return control_of("metric", "Metric", [*first, *found])
+    return Control("metric", "Metric", list(dict.fromkeys([*first, *found])))
+
+
+def images_control(records: Records, label: str = "Images") -> Control:
+    """Which images, which records begin with."""
+    return Control("images", label, list(dict.fromkeys(str(record[0]) for record in records)))
+
+
+def corruption_controls(records: Records) -> list[Control]:
+    """Which metric, and which corrupted images: records begin with the images, the labels and the metric."""
+    return [metric_control(records, 2), images_control(records, "Corrupted images")]
 
 
 def titles_in(methods: Sequence[Method], records: Records, column: int) -> list[str]:
@@ -110,10 +116,3 @@ def spread_of(values: Sequence[float]) -> list[float]:
     mean = statistics.fmean(values)
     sd = statistics.stdev(values) if len(values) > 1 else 0.0
     return [round(value, 5) for value in (mean, mean - sd, mean + sd)]
-
-
-def thinned(count: int, most: int) -> list[int]:
-    """At most that many of the numbers below `count`, evenly spaced, the first and the last among them."""
-    if count <= most:
-        return list(range(count))
-    return sorted({round(i * (count - 1) / (most - 1)) for i in range(most)})

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from auglabel.lab.paper.charts import load_altair
-from auglabel.lab.report.comparisons import Comparison
+from auglabel.lab.methods.comparisons import Comparison
+from auglabel.lab.methods.methods import Method
+from auglabel.lab.pictures.vega import load_altair
 from auglabel.lab.report.curves import cost, severity, training
 from auglabel.lab.report.figure import ReportFigure
 from auglabel.lab.report.heat_maps import corruptions, labels
-from auglabel.lab.report.methods import Method
 from auglabel.lab.report.reliability import reliability
 
 

@@ -7,20 +7,19 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from auglabel.lab.methods.comparisons import METRICS, Comparison
+from auglabel.lab.methods.methods import Method
 from auglabel.lab.pictures.contact_sheet import WEAKEST_RED
-from auglabel.lab.report.comparisons import METRICS, Comparison
 from auglabel.lab.report.figure import (
     Control,
     ReportFigure,
     as_vega,
-    control_of,
-    metric_control,
+    corruption_controls,
     new_chart,
     only,
-    thinned,
     titles_in,
 )
-from auglabel.lab.report.methods import Method
+from auglabel.lab.runs.label_tables import thinned
 
 MOST_POINTS = 12_000  # of the learned labels: more would make the page heavy, so epochs are thinned
 
@@ -30,13 +29,10 @@ def corruptions(
 ) -> ReportFigure | None:
     """Every corruption at every severity."""
     records = [record for comparison in comparisons for record in _cells(comparison)]
+    controls = corruption_controls(records)
     if not records:
         return None
     columns = ["images", "labels", "metric", "corruption", "severity", "mean", "shown"]
-    controls = [
-        metric_control(records, 2),
-        control_of("images", "Corrupted images", [str(record[0]) for record in records]),
-    ]
     ends = {
         str(metric): [float(str(record[5])) for record in records if record[2] == metric]
         for metric in controls[0].values

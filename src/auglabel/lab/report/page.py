@@ -8,17 +8,19 @@ import json
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import yaml
 
 from auglabel import __version__
-from auglabel.lab.paper.charts import load_altair
+from auglabel.lab.methods.comparisons import METRICS, Comparison, Place, comparisons_of
+from auglabel.lab.methods.methods import Method, TrainedRun, by_data, methods_of
+from auglabel.lab.methods.verdict import Verdict
 from auglabel.lab.paper.page import Block
-from auglabel.lab.report.comparisons import METRICS, Comparison, Place, comparisons_of
+from auglabel.lab.pictures.vega import load_altair
 from auglabel.lab.report.figure import ReportFigure
 from auglabel.lab.report.figures import figures_of
-from auglabel.lab.report.methods import Method, TrainedRun, by_data, methods_of
 from auglabel.lab.report.paper_values import paper_value
 from auglabel.util.resources import resource_folder
 
@@ -58,6 +60,11 @@ class Section:
             for method in self.methods
             if method.title in comparison.rows[place]
         ]
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """What the methods show, in words and a small table."""
+        return Verdict.of(self.methods, self.comparisons)
 
     @property
     def table(self) -> Block:

@@ -6,11 +6,11 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
-from auglabel.lab.paper.published import published
-from auglabel.lab.recipe.catalogue import AUGMENTATIONS, REGIMES, Regime
+from auglabel.lab.methods.comparisons import OVERALL, Comparison, Place
+from auglabel.lab.methods.methods import Method
+from auglabel.lab.parts.catalogue import AUGMENTATIONS, REGIMES, Regime
 from auglabel.lab.recipe.recipe import listed
-from auglabel.lab.report.comparisons import OVERALL, Comparison, Place
-from auglabel.lab.report.methods import Method
+from auglabel.lab.study.published import published
 
 
 def paper_value(method: Method, comparison: Comparison, place: Place, metric: str) -> float | None:

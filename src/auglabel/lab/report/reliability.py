@@ -5,20 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from auglabel.lab.paper.charts import COLOURS
-from auglabel.lab.report.comparisons import Comparison, Place
+from auglabel.lab.methods.comparisons import Comparison, Place
+from auglabel.lab.methods.methods import Method
+from auglabel.lab.pictures.vega import COLOURS
 from auglabel.lab.report.figure import (
     PANEL,
     Control,
     ReportFigure,
     as_vega,
-    control_of,
+    images_control,
     new_chart,
     only,
     titles_in,
 )
-from auglabel.lab.report.methods import Method
 from auglabel.lab.runs.evaluations import BinSums
+
+COLUMNS = ("images", "labels", "low", "high", "count", "share", "confidence", "accuracy")  # of a bar
 
 
 def reliability(
@@ -31,19 +33,18 @@ def reliability(
         for place in _worth_drawing(comparison)
         for method in comparison.methods
         if (bins := comparison.bins(place, method)) is not None
-        for bar in _bars(comparison.named(place), method, bins)
+        for bar in bars_of(comparison.named(place), method, bins)
     ]
     if not records:
         return None
-    columns = ["images", "labels", "low", "high", "count", "share", "confidence", "accuracy"]
-    shown = control_of("images", "Images", [str(record[0]) for record in records])
+    shown = images_control(records)
     most = max(float(str(record[5])) for record in records)
-    panels = [(title, _panel(alt, title, shown, most)) for title in titles_in(methods, records, 1)]
+    panels = [(title, panel_of(alt, title, shown, most)) for title in titles_in(methods, records, 1)]
     note = (
         "Bars: accuracy of the predictions in each bin of confidence; the stronger the colour, the more of "
         "them. Red: from there to their mean confidence. A red line under the diagonal is over-confidence."
     )
-    return ReportFigure("reliability", "Reliability diagrams", note, columns, records, panels, [shown])
+    return ReportFigure("reliability", "Reliability diagrams", note, COLUMNS, records, panels, [shown])
 
 
 def _worth_drawing(comparison: Comparison) -> list[Place]:
@@ -52,7 +53,7 @@ def _worth_drawing(comparison: Comparison) -> list[Place]:
     return comparison.plain() if len(worst) > 4 else [*comparison.plain(), *worst]
 
 
-def _bars(images: str, method: str, bins: BinSums) -> Iterator[list[object]]:
+def bars_of(images: str, method: str, bins: BinSums) -> Iterator[list[object]]:
     total, width = sum(bins.count), 1 / len(bins.count)
     sums = zip(bins.count, bins.confidence, bins.correct, strict=True)
     for index, (count, confidence, correct) in enumerate(sums):
@@ -62,7 +63,7 @@ def _bars(images: str, method: str, bins: BinSums) -> Iterator[list[object]]:
             yield [images, method, *edges, int(count), round(count / total, 5), *means]
 
 
-def _panel(alt: Any, method: str, shown: Control, most: float) -> dict[str, Any]:
+def panel_of(alt: Any, method: str, shown: Control, most: float) -> dict[str, Any]:
     unit = alt.Scale(domain=[0, 1], nice=False)
     of_all = [
         alt.Tooltip("count:Q", title="images", format=","),
@@ -79,7 +80,7 @@ def _panel(alt: Any, method: str, shown: Control, most: float) -> dict[str, Any]
         opacity=share,
     )
     gap = base.mark_rule(color="#D62728", strokeWidth=2.5).encode(
-        x=alt.X("confidence:Q", title="confidence"), y="accuracy:Q", y2="confidence:Q"
+        x=alt.X("confidence:Q", title="confidence"), y="accuracy:Q", y2="confidence:Q", opacity=share
     )
     # The diagonal is drawn from one record, so that it needs no data of its own.
     diagonal = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,13 +10,13 @@ from PIL import Image
 from rich.console import Console
 
 from auglabel.errors import UserError
-from auglabel.lab.paper.charts import load_altair
+from auglabel.lab.methods.methods import TrainedRun, by_data, methods_of, read_run
 from auglabel.lab.pictures.show import sheet_of
+from auglabel.lab.pictures.vega import load_altair
 from auglabel.lab.recipe.build import data_for
 from auglabel.lab.recipe.options import pairs
 from auglabel.lab.recipe.read import NAMED, read_recipe
 from auglabel.lab.recipe.recipe import ELSEWHERE, flat
-from auglabel.lab.report.methods import TrainedRun, by_data, methods_of, read_run
 from auglabel.lab.report.page import Picture, Section, parts_of, picture_of, render
 from auglabel.lab.runs.run import Run
 from auglabel.util.atomic_write import write_bytes, write_text
@@ -45,8 +45,17 @@ class ReportOptions:
             raise UserError(f"--pdf must be a folder for the figures, got {self.pdf}.")
 
 
-def report(names: Sequence[str], options: ReportOptions, words: Sequence[str], console: Console) -> Path:
-    """Write the page of these runs; `words` may say where their data are now, and allow own parts by name."""
+def report(
+    names: Sequence[str],
+    options: ReportOptions,
+    words: Sequence[str],
+    console: Console,
+    titles: Mapping[str, str] | None = None,
+) -> Path:
+    """Write the page of these runs; `words` may say where their data are now, and allow own parts by name.
+
+    `titles` gives runs, by their path, the name of their method instead of one made of its recipe.
+    """
     load_altair()
     if others := [key for key, _ in pairs(words) if key not in (*ELSEWHERE, *NAMED)]:
         raise UserError(
@@ -57,7 +66,7 @@ def report(names: Sequence[str], options: ReportOptions, words: Sequence[str], c
     typed = [value for key, value in pairs(words) if key in NAMED and ":" in value]
     runs, notes = [], []
     for name in dict.fromkeys(str(Path(name)) for name in names):
-        run, remarks = read_run(Path(name))
+        run, remarks = read_run(Path(name), (titles or {}).get(name))
         runs.append(run)
         notes += remarks
     pictures, missing = _pictures_of(runs, where, typed)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import warnings
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,12 +15,14 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load, save_file
 from torch import Tensor
 
+from auglabel.data.npz import require_small
 from auglabel.errors import UserError
 from auglabel.util.atomic_write import write_atomically
 from auglabel.util.checks import kind_of, shown
 
 FORMAT = "auglabel checkpoint, version 1"
 WEIGHTS = "auglabel weights, version 1"  # goes with the checksum
+PICKLED = (".pth", ".pt", ".bin")  # of torch.save, read with weights_only
 
 
 class Checkpoint(NamedTuple):
@@ -110,17 +114,45 @@ def save_weights(path: Path, tensors: Mapping[str, Tensor]) -> None:
 
 
 def load_weights(path: Path) -> dict[str, Tensor]:
-    """The tensors of a plain safetensors file of weights; one of ours must fit its checksum."""
+    """The tensors of a plain safetensors file of weights, or of torch's own format; runs no code they bring.
+
+    A safetensors file of ours must fit its checksum.
+    """
+    if path.suffix.lower() in PICKLED:
+        return _unpickled(path)
     try:
         tensors, about = _read(path)
     except _Broken as error:
         raise UserError(
             f"{path} is not a safetensors file ({error}). "
-            "Pickled weights are not read, since they can run code: save them with safetensors."
+            f"Weights saved by torch are read from files called {', '.join(PICKLED)}."
         ) from None
     if WEIGHTS in about and _checksum(tensors, "") != about[WEIGHTS]:
         raise UserError(f"{path} is damaged: its checksum does not fit its content.")
     return tensors
+
+
+def _unpickled(path: Path) -> dict[str, Tensor]:
+    """A state dict that torch.save wrote, or the one under "state_dict" or "model" of a checkpoint."""
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}.")
+    try:
+        if zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as archive:
+                require_small(path, archive)
+        with warnings.catch_warnings():  # that a pickle is of another protocol
+            warnings.simplefilter("ignore")
+            found = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # damage ends in errors of every kind
+        raise UserError(
+            f"{path} cannot be read as weights ({_short(error)}). Save those alone: "
+            "torch.save(model.state_dict(), path), or with safetensors."
+        ) from None
+    inner = [found[key] for key in ("state_dict", "model") if isinstance(found, dict) and key in found]
+    tensors = inner[0] if inner and isinstance(inner[0], dict) else found
+    if not isinstance(tensors, dict) or not all(isinstance(value, Tensor) for value in tensors.values()):
+        raise UserError(f"{path} must hold a state dict: torch.save(model.state_dict(), path).")
+    return dict(tensors)
 
 
 def require_fitting(ours: Mapping[str, Tensor], tensors: Mapping[str, Tensor], where: str) -> None:

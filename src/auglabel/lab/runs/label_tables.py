@@ -77,3 +77,10 @@ def _add(table: LabelTable, history: list[LabelTable]) -> None:
             f"{brief(table.levels)} after {brief(history[0].levels)}."
         )
     history.append(table)
+
+
+def thinned(count: int, most: int) -> list[int]:
+    """At most that many of the numbers below `count`, evenly spaced, the first and the last among them."""
+    if count <= most:
+        return list(range(count))
+    return sorted({round(i * (count - 1) / (most - 1)) for i in range(most)})

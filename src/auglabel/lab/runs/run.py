@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +20,7 @@ from auglabel.lab.recipe.build import model_for
 from auglabel.lab.recipe.options import RecipeError
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.recipe.recipe import Recipe
-from auglabel.lab.recipe.yamlfile import sealed_text
+from auglabel.lab.recipe.yamlfile import with_checksum
 from auglabel.lab.runs.checkpoint import (
     Checkpoint,
     load_checkpoint,
@@ -43,11 +43,17 @@ class Weights(NamedTuple):
     checkpoint: str  # last or best
     epoch: int
     averaged: bool
+    batch: int = 0  # finished in the epoch after that one
 
     @property
     def about(self) -> dict[str, Any]:
         """Which weights these are, as results say it."""
         return {"checkpoint": self.checkpoint, "epoch": self.epoch, "averaged": self.averaged}
+
+    def saw_validation(self, recipe: Recipe) -> bool:
+        """Whether they were trained on the validation images, which then fit and measure nothing."""
+        training = recipe.training
+        return training.give_back is not None and (self.epoch, self.batch) > (training.held_out_epochs, 0)
 
 
 class Run:
@@ -67,6 +73,11 @@ class Run:
 
     def exists(self) -> bool:
         return self.recipe_file.is_file()
+
+    def require(self) -> None:
+        """Raise unless there is a run."""
+        if not self.exists():
+            raise FileNotFoundError(f"{self.path} is not a run: it has no recipe.yaml.")
 
     def require_free(self, recipe: Recipe, resume: bool) -> None:
         """Raise unless `recipe` can begin in this directory, or, to resume, was begun here."""
@@ -88,7 +99,7 @@ class Run:
         """Make the directory and write the recipe, unless they are there."""
         self.checkpoints.mkdir(parents=True, exist_ok=True)
         if not self.exists():
-            write_text(self.recipe_file, sealed_text(recipe.as_yaml()))
+            write_text(self.recipe_file, with_checksum(recipe.as_yaml()))
 
     def _foreign(self) -> Iterator[Path]:
         """Files that a run which was stopped at its start would not leave behind."""
@@ -104,9 +115,16 @@ class Run:
 
     def recipe(self, *typed: str) -> Recipe:
         """The recipe; a part of the user's own module is taken only if its name was `typed`."""
-        if not self.exists():
-            raise FileNotFoundError(f"{self.path} is not a run: it has no recipe.yaml.")
+        self.require()
         return read_recipe(str(self.recipe_file), typed=typed)
+
+    def recipe_with(self, words: Sequence[str], done: str) -> Recipe:
+        """The recipe, where `words` may say no more than where data lie; the run is `done`: "measured"."""
+        self.require()
+        recipe = read_recipe(str(self.recipe_file), words)
+        if differences := self.recipe(*recipe.own_parts.values()).differences(recipe):
+            raise UserError(f"a run is {done} as it was trained, but {'; '.join(differences)} was asked for.")
+        return recipe
 
     def require_data(self, data: DataSet, parts: Parts) -> None:
         """Raise unless these are the images that the run was begun with, in the same split."""
@@ -202,7 +220,7 @@ class Run:
         for number, path in enumerate(reversed(steps), start=1):
             try:
                 return load_checkpoint(path)
-            except ValueError as error:
+            except UserError as error:
                 if number == len(steps):
                     raise UserError(f"{self.path} has no checkpoint that can be read: {error}") from None
                 told(f"{error} The one before it is used.")
@@ -213,11 +231,11 @@ class Run:
         found = load_checkpoint(self.best_file) if checkpoint == "best" else self.last()
         if found is None:
             raise UserError(f"{self.path} has no checkpoint yet: auglabel train --resume --out {self.path}.")
-        if wrong := mismatch(found.facts, {"epoch": int}):
+        if wrong := mismatch(found.facts, {"epoch": int, "batch?": int}):
             raise UserError(f"{self.path} has a checkpoint of another version: {wrong}.")
         average = part_of(found.tensors, "average.module")
         tensors = average or part_of(found.tensors, "model")
-        return Weights(tensors, checkpoint, found.facts["epoch"], bool(average))
+        return Weights(tensors, checkpoint, found.facts["epoch"], bool(average), found.facts.get("batch", 0))
 
     def network(self, recipe: Recipe, data: DataSet, checkpoint: str = "last") -> tuple[nn.Module, Weights]:
         """The network that the run trained, and which weights it has; `recipe` is the run's own."""

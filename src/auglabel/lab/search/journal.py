@@ -19,8 +19,8 @@ GUESSES = 10  # that may have been tried before, until values are drawn evenly
 MOST_GUESSES = 1000  # and until one is tried again after all
 
 
-class Study:
-    """One study of a journal, to which every process appends."""
+class TrialJournal:
+    """An optuna study in a journal file, to which every process appends."""
 
     def __init__(self, journal: Path, name: str) -> None:
         optuna = require_optuna()

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from auglabel.errors import UserError
 from auglabel.lab.recipe.recipe import Recipe, flat
-from auglabel.lab.search.journal import Study, require_optuna
+from auglabel.lab.search.journal import TrialJournal, require_optuna
 from auglabel.lab.sweep.executor import Executor, attempt, go_through
 from auglabel.lab.sweep.grid import Point, Shared, counted, require_different, settings
 from auglabel.lab.sweep.job import Job, Results
@@ -80,10 +80,12 @@ class Search:
     def texts(self, values: Mapping[str, float]) -> list[str]:
         return [each.text(values[each.option]) for each in self.ranges]
 
-    def study(self) -> Study:
+    def study(self) -> TrialJournal:
         """Another recipe or range has another; what is measured on test images makes no difference."""
         decides = json.dumps([job.plain for job in self.ends()], sort_keys=True)
-        return Study(self.journal, f"{self.point.name}-{hashlib.sha256(decides.encode()).hexdigest()[:8]}")
+        return TrialJournal(
+            self.journal, f"{self.point.name}-{hashlib.sha256(decides.encode()).hexdigest()[:8]}"
+        )
 
     def done(self) -> dict[int, tuple[Point, Job]]:
         """The trials that are finished and have their result, by number."""
@@ -111,10 +113,11 @@ class Trial(NamedTuple):
         _, job = search.at(search.texts(trial.params))
         trouble = attempt(search.results, job)
         result = None if trouble else search.results.read(job)
-        seen = result["validation"] if result else None
-        study.tell(trial, math.nan if seen is None else seen["nll"])
+        seen = result.validation if result else None
+        nll = None if seen is None else seen["nll"]
+        study.tell(trial, math.nan if nll is None else nll)
         if trouble is None and seen is None:
-            return "a search goes by validation images, but --split.validation leaves none."
+            return "a search goes by validation images, but --split.validation or --give_back leaves none."
         return trouble
 
     def told(self) -> str:
@@ -155,7 +158,8 @@ class Searches:
     def _loss(self, run: tuple[Point, Job]) -> float:
         result = self.results.read(run[1])
         assert result is not None
-        return float(result["validation"]["nll"])
+        assert result.validation is not None  # a trial without is told as failed
+        return math.inf if (nll := result.validation["nll"]) is None else nll
 
     def run(self, executor: Executor, console: Console) -> list[str]:
         """In turn, so that a stop leaves all searches as far; a sentence for each trial that failed."""

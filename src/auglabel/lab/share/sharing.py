@@ -20,8 +20,7 @@ from torch import Tensor, nn
 from auglabel import __version__
 from auglabel.augment.base import Augmentation
 from auglabel.errors import UserError
-from auglabel.lab.recipe.catalogue import AUGMENTATIONS, augmentation_for
-from auglabel.lab.recipe.read import read_recipe
+from auglabel.lab.parts.catalogue import AUGMENTATIONS, augmentation_for
 from auglabel.lab.runs.checkpoint import load_weights, require_fitting
 from auglabel.lab.runs.records import RunFacts
 from auglabel.lab.runs.run import Run
@@ -40,7 +39,7 @@ FORMAT = "auglabel model, version 1"
 INPUT = {"channels": int, "height": int, "width": int, "resize": (int, None)}
 
 
-class Shared(NamedTuple):
+class SharedModel(NamedTuple):
     """What a folder held. `model` refuses images of another size than it was trained on."""
 
     model: nn.Module  # in evaluation mode
@@ -79,11 +78,7 @@ def share_run(run: Run, folder: Path, words: Sequence[str] = ()) -> Path:
     `words` repeat --model where the network is of the user's own module: it can be shared, but `load_shared`
     does not build it.
     """
-    if not run.exists():
-        raise FileNotFoundError(f"{run.path} is not a run: it has no recipe.yaml.")
-    recipe, facts = read_recipe(str(run.recipe_file), words), run.facts()
-    if differences := run.recipe(*recipe.own_parts.values()).differences(recipe):
-        raise UserError(f"a run is shared as it was trained, but {'; '.join(differences)} was asked for.")
+    recipe, facts = run.recipe_with(words, "shared"), run.facts()
     if not run.model_file.is_file() or facts is None:
         raise UserError(f"{run.path} is not finished: auglabel train --resume --out {run.path}.")
     if folder.exists():
@@ -110,7 +105,7 @@ def config_of(recipe: Mapping[str, Any], facts: RunFacts, temperature: float | N
     """The network, what it takes, and what it was trained with; no paths."""
     data, classes = facts.data, facts.data.classes or []
     model, augment, labels = (dict(recipe[part]) for part in ("model", "augment", "labels"))
-    labels = {key: value for key, value in labels.items() if key not in ("path", "start_table")}
+    labels = {key: value for key, value in labels.items() if key not in ("path", "start_table", "replay")}
     taken = input_of(recipe, data)
     return {
         "format": FORMAT,
@@ -127,12 +122,13 @@ def config_of(recipe: Mapping[str, Any], facts: RunFacts, temperature: float | N
         "labels": labels,
         "data": {"name": data.name, "checksum": data.checksum, "images": data.images},
         "epochs": recipe["epochs"],
+        "give_back": recipe.get("give_back"),
         "seed": recipe["seed"],
         "auglabel_version": __version__,
     }
 
 
-def load_shared(folder: Path) -> Shared:
+def load_shared(folder: Path) -> SharedModel:
     """What `share_run` wrote, once it is known to fit together; runs no code that it brings."""
     config = _config(folder / "config.json")
     name = config["model"]["name"]
@@ -160,7 +156,7 @@ def load_shared(folder: Path) -> Shared:
         model.register_forward_pre_hook(taken.before, with_kwargs=True)
     labels = folder / "labels.json"
     table = load_table(labels, augment.grid) if labels.is_file() else None
-    return Shared(model.eval(), classes, augment, table, config)
+    return SharedModel(model.eval(), classes, augment, table, config)
 
 
 def _config(path: Path) -> dict[str, Any]:
@@ -172,7 +168,7 @@ def _config(path: Path) -> dict[str, Any]:
             raise UserError(f"{path}: {wrong}.")
     try:
         Input.from_json(found.get("input"))
-    except ValueError as error:
+    except UserError as error:
         raise UserError(f'{path}: "input" does not fit: {error}') from None
     if found.get("temperature") is not None and not found["temperature"] > 0:
         raise UserError(f'{path}: "temperature" must be above 0, got {found["temperature"]}.')

@@ -30,9 +30,9 @@ def core_hours(
     told: Callable[[str], None] = lambda line: None,
     tried: dict[str, float] | None = None,
 ) -> list[float]:
-    """Of each job: what its result says, or else a short trial, one for all that cost the same.
+    """Core-hours of each job: those its result recorded, or else an estimate from a few timed steps.
 
-    `tried` keeps the seconds of what was tried, for another call.
+    Jobs that cost the same are timed once; `tried` keeps the estimates in seconds for later calls.
     """
     tried = {} if tried is None else tried
     hours = []
@@ -41,7 +41,7 @@ def core_hours(
         if there is None and kind not in tried:
             told(job.name)
             tried[kind] = forecast(job)
-        hours.append((tried[kind] if there is None else sum(there["seconds"].values())) / 3600)
+        hours.append((tried[kind] if there is None else sum(there.seconds.values())) / 3600)
     return hours
 
 
@@ -49,7 +49,8 @@ def _kind(job: Job) -> Job:
     """Without what changes no cost: the seed, how far images are moved, and labels that do not learn."""
     recipe, labels = job.recipe, job.recipe.labels
     if ":" not in labels.name:  # a policy of the user's own may learn, too
-        labels = Choice("autolabel" if labels.name.startswith("autolabel") else "one_hot", {})
+        learns = labels.name.startswith("autolabel") and labels.options.get("replay") is None
+        labels = Choice("autolabel" if learns else "one_hot", {})
     moves = {key: value for key, value in recipe.augment.options.items() if key not in HOW_FAR}
     recipe = replace(
         recipe,
@@ -84,10 +85,11 @@ def _parts(job: Job) -> Iterator[float]:
         start = time.process_time()
         trainer.learned.update(trainer.measured, batches(parts.validation, [rows]))
         share = len(parts.validation) / len(rows)
-        yield (time.process_time() - start) * share * job.recipe.training.epochs
+        yield (time.process_time() - start) * share * trainer.held_out
     prediction = _prediction(trainer)
-    yield prediction * len(parts.validation) * job.recipe.training.epochs
-    yield prediction * (len(parts.validation) + max(VIEWS, len(parts.validation)))  # to fit T and TA
+    yield prediction * len(parts.validation) * trainer.held_out
+    if job.recipe.training.give_back is None:
+        yield prediction * (len(parts.validation) + max(VIEWS, len(parts.validation)))  # to fit T and TA
     yield prediction * sum(_predictions(each, len(parts.test)) for each in job.measured)
 
 

@@ -21,27 +21,20 @@ from auglabel.errors import UserError
 from auglabel.lab.evaluate.network import LoadedNetwork, network_of_run
 from auglabel.lab.evaluate.options import EvalOptions
 from auglabel.lab.evaluate.request import fit, measure_network
+from auglabel.lab.parts.catalogue import augmentation_for
 from auglabel.lab.process.memory import keep_memory
-from auglabel.lab.recipe.catalogue import augmentation_for
 from auglabel.lab.recipe.options import MENUS, defaults_of
 from auglabel.lab.recipe.recipe import ELSEWHERE, Choice, Recipe, flat, stored_meaning
 from auglabel.lab.recipe.seeding import generator_for
+from auglabel.lab.runs.evaluations import MeasuredRun
 from auglabel.lab.runs.records import seconds_by_part
 from auglabel.lab.runs.run import Run
 from auglabel.lab.sweep.measurement import Measurement, digest_words
-from auglabel.lab.sweep.result import (
-    FORMAT,
-    as_text,
-    evaluation_of,
-    label_spread,
-    read_result,
-    readings_of,
-)
+from auglabel.lab.sweep.result import KindReadings, Result, ResultEvaluation, read_result, readings_of
 from auglabel.lab.train.feed import batches, in_turn
 from auglabel.lab.train.train import TrainOptions, train
 from auglabel.measure import calibrate
 from auglabel.table_file import FORMAT as TABLE
-from auglabel.util.atomic_write import write_text
 from auglabel.util.checks import shown
 from auglabel.util.checksummed_json import read_checksummed
 
@@ -97,14 +90,14 @@ class Results:
     def log(self, job: Job) -> Path:
         return self.runs / f"{job.stem}.log"
 
-    def read(self, job: Job) -> dict[str, Any] | None:
+    def read(self, job: Job) -> Result | None:
         """The result of this very job, if it is there."""
         if not self.file(job).is_file():
             return None
         result = read_result(self.file(job))
-        if len(result["evaluations"]) != len(job.measured):
+        if len(result.evaluations) != len(job.measured):
             raise UserError(f"{self.file(job)} is damaged: not all that was measured is there. Remove it.")
-        before, now = flat(stored_meaning(result["recipe"])), flat(job.plain)
+        before, now = flat(stored_meaning(result.recipe)), flat(job.plain)
         if "augment.magnitudes" not in before:
             # older results name the default interpolation, newer ones leave it None
             before.pop("augment.interpolation", None)
@@ -121,7 +114,7 @@ class Results:
         named = self.path.glob(f"{job.name}-{'[0-9a-f]' * 8}.json")
         return sorted(path for path in named if path != self.file(job))
 
-    def perform(self, job: Job) -> dict[str, Any]:
+    def perform(self, job: Job) -> Result:
         """Train and measure, going on where an earlier call was stopped, and leave the result behind."""
         if (there := self.read(job)) is not None:
             return there
@@ -132,26 +125,43 @@ class Results:
             run = self.run(job)
             if not run.model_file.exists():
                 train(job.recipe, run.path, TrainOptions(resume=True, tracker=("none",), keep=1))
-            write_text(self.file(job), as_text(self._measured(job, run)))
+            self._measured(job, run).write(self.file(job))
         return read_result(self.file(job))
 
-    def _measured(self, job: Job, run: Run) -> dict[str, Any]:
+    def _measured(self, job: Job, run: Run) -> Result:
         """The network is loaded and its temperatures are fitted once for all measurements."""
         start = time.perf_counter()
         network = network_of_run(run, _typed(job.recipe))
         fitted = fit(network, EvalOptions())
         cache = self.runs / "corrupted"
-        found = [measure_network(network, each.request(cache), fitted) for each in job.measured]
+        found = [
+            MeasuredRun.of(measure_network(network, each.request(cache), fitted)) for each in job.measured
+        ]
         views = _views_of(network, job.views) if job.views is not None else None
-        seconds = {"training": round(_training_seconds(run), 1)}
-        seconds["measuring"] = round(time.perf_counter() - start, 1)
-        return _result(job, run) | {
-            "seconds": seconds,
-            "validation_augmented": readings_of(fitted.augmented),
-            "temperatures": fitted.temperatures,
-            "evaluations": [evaluation_of(each) for each in found],
-            "views": views,
-        }
+        facts, epochs = run.facts(), run.epochs()
+        assert facts is not None  # training has recorded them
+        return Result(
+            name=job.name,
+            digest=job.digest,
+            recipe=job.plain,
+            measured=[each.as_dict() for each in job.measured],
+            versions=facts.versions,
+            seed=facts.seed,
+            parameters=facts.parameters,
+            data=facts.data,
+            labelled_images=facts.labelled_images
+            or facts.data.images["train"] + facts.data.images["validation"],
+            validation=epochs[-1].validation or None,
+            labels=_labels_of(job, run),
+            seconds={
+                "training": round(sum(seconds_by_part(facts, epochs).values()), 1),
+                "measuring": round(time.perf_counter() - start, 1),
+            },
+            temperatures=fitted.temperatures,
+            evaluations=[ResultEvaluation(each.notes, each.rows) for each in found],
+            views=views,
+            validation_augmented=readings_of(fitted.augmented),
+        )
 
 
 def _typed(recipe: Recipe) -> list[str]:
@@ -161,7 +171,7 @@ def _typed(recipe: Recipe) -> list[str]:
     return [*where, *(f"--{option}={name}" for option, name in recipe.own_parts.items())]
 
 
-def _views_of(network: LoadedNetwork, views: Choice) -> dict[str, Any]:
+def _views_of(network: LoadedNetwork, views: Choice) -> dict[str, KindReadings]:
     """Calibration on the test images in every bucket of another augmentation than the run's own."""
     augment, test = augmentation_for(views.name, **views.options), network.parts.test
     generator = generator_for(network.recipe.training.seed, "views")
@@ -169,7 +179,7 @@ def _views_of(network: LoadedNetwork, views: Choice) -> dict[str, Any]:
     seen = calibrate(network.model, augment, loader, generator=generator)
     levels = list(augment.grid.levels)
     return {
-        kind: {"count": count.tolist(), "accuracy": _short(accuracy), "ece": _short(ece)}
+        kind: KindReadings(count.tolist(), _short(accuracy), _short(ece))
         for kind, count, accuracy, ece in zip(
             augment.grid.kinds,
             seen.count.long().split(levels),
@@ -184,32 +194,11 @@ def _short(values: torch.Tensor) -> list[float]:
     return [round(value, 5) for value in values.tolist()]
 
 
-def _result(job: Job, run: Run) -> dict[str, Any]:
-    """What a job and its run say before anything is measured."""
-    facts = run.facts()
-    assert facts is not None  # training has recorded them
-    learns = job.recipe.labels.name != "table" and run.table_file.is_file()
-    labels = read_checksummed(run.table_file, TABLE, what="a label table")["confidence"] if learns else None
-    data, images = facts.data, facts.data.images
-    return {
-        "format": FORMAT,
-        "name": job.name,
-        "digest": job.digest,
-        "recipe": job.plain,
-        "measured": [each.as_dict() for each in job.measured],
-        "versions": facts.versions,
-        "seed": facts.seed,
-        "parameters": facts.parameters,
-        "data": {"name": data.name, "checksum": data.checksum, "images": images},
-        "labelled_images": images["train"] + images["validation"],
-        "validation": run.epochs()[-1].validation or None,
-        "labels": labels,
-        "label_spread": label_spread(labels),
-    }
-
-
-def _training_seconds(run: Run) -> float:
-    """Seconds of training, calibration and validation, over all epochs."""
-    facts = run.facts()
-    assert facts is not None
-    return sum(seconds_by_part(facts, run.epochs()).values())
+def _labels_of(job: Job, run: Run) -> dict[str, list[float]] | None:
+    """The labels that the run has learned; None for labels that do not learn."""
+    if job.recipe.labels.name == "table" or not run.table_file.is_file():
+        return None
+    found: dict[str, list[float]] = read_checksummed(run.table_file, TABLE, what="a label table")[
+        "confidence"
+    ]
+    return found

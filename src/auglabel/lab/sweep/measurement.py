@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from auglabel.lab.evaluate.options import Attack, Corruptions, EvalOptions
 from auglabel.lab.evaluate.request import EvalRequest
@@ -25,11 +24,15 @@ class Measurement:
 
     def request(self, cache: Path | None = None) -> EvalRequest:
         """The evaluation; `cache` is a folder for corrupted images, and changes no number."""
-        attack = Attack() if self.epsilon is None else Attack(epsilon=self.epsilon)
-        given = {"suite": self.suite, "severities": self.severities}
-        corruptions: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
+        attack, corruptions = Attack(), Corruptions()
+        if self.epsilon is not None:
+            attack = replace(attack, epsilon=self.epsilon)
+        if self.suite is not None:
+            corruptions = replace(corruptions, suite=self.suite)
+        if self.severities is not None:
+            corruptions = replace(corruptions, severities=self.severities)
         options = EvalOptions(on=self.on, images=self.images, resamples=0)
-        return EvalRequest(options, attack, Corruptions(**corruptions), cache)
+        return EvalRequest(options, attack, corruptions, cache)
 
     @property
     def words(self) -> str:
@@ -42,7 +45,7 @@ class Measurement:
         named["resamples"] = "--resamples=0"
         return shlex.join(named[key] for key in order if key in named)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """What was asked for, as JSON."""
         return {key: value for key, value in asdict(self).items() if value is not None and value is not False}
 

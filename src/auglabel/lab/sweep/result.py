@@ -1,120 +1,191 @@
-"""The file that is left of a job: what is in it, and reading those of earlier versions in the same form."""
+"""`Result`: the file that a job leaves behind, described, written and read here, in either version."""
 
 from __future__ import annotations
 
 import json
 import math
+import re
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from auglabel.calibration import Calibration
 from auglabel.errors import UserError
+from auglabel.lab.runs.evaluations import TA, MeasuredRow, T, Values
+from auglabel.lab.runs.records import DataFacts
+from auglabel.util.atomic_write import write_text
 from auglabel.util.checksummed_json import mismatch, read_checksummed, with_checksum
 
 FORMAT = "auglabel result, version 2"
 VERSION_1 = "auglabel result, version 1"
 KEPT = ("accuracy", "confidence", "ece", "debiased_ece", "nll", "brier", "aurc")  # of each measured row
-AT = ("", " T", " TA")  # as trained, and at each temperature: columns are named "ece", "ece T", "ece TA"
+AT = ("", f" {T}", f" {TA}")  # as trained, and at each temperature: columns are "ece", "ece T", "ece TA"
 COLUMNS = ("on", "severity", "count", *(f"{name}{at}" for at in AT for name in KEPT))
-ROWS = {"columns": [str], "rows": [[(float, None, str)]]}
-NUMBERS = (None, {...: (math.inf, None)})
-RESULT = {  # what is read of one
-    **{"recipe": dict, "validation": NUMBERS, "labels": (None, {...: [float]})},
-    "evaluations": [ROWS],
-    "views": (None, {...: {"accuracy": [float], ...: [math.inf]}}),
-}
-NEWER = RESULT | {  # and of one that is not of version 1
-    **{"validation_augmented": NUMBERS, "temperatures": {...: float}, "labelled_images": int},
-    "label_spread": (None, {"mean": float, "lowest": float, "highest": float}),
-}
-AUGMENTED = " --temperature=augmented"  # in the words of version 1
 AGAIN = "Remove it, and it is made again."
+AUGMENTED = " --temperature=augmented"  # ends the words of an evaluation at TA in version 1
 
 
-def read_result(path: Path) -> dict[str, Any]:
-    """The result in a file, in the form of version 2."""
-    found = read_checksummed(path, FORMAT, VERSION_1, what="a result", otherwise=AGAIN)
-    old = found["format"] == VERSION_1
-    shape = RESULT | {"evaluations": [ROWS | {"words": str}]} if old else NEWER
-    if wrong := mismatch(found, shape):
+@dataclass(frozen=True)
+class ResultEvaluation:
+    """One evaluation on the test images: a row per condition."""
+
+    notes: Sequence[str]
+    rows: Sequence[MeasuredRow]
+
+    def as_json(self) -> dict[str, object]:
+        rows = [
+            [row.on, row.severity, row.count, *(_rounded(row.value(name)) for name in COLUMNS[3:])]
+            for row in self.rows
+        ]
+        return {"notes": self.notes, "columns": COLUMNS, "rows": rows}
+
+
+@dataclass(frozen=True)
+class KindReadings:
+    """Calibration on the test images under one kind of distortion, by its level."""
+
+    count: Sequence[int]
+    accuracy: Sequence[float]
+    ece: Sequence[float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """What a job leaves behind: what it was, its run in short, and what was measured of it."""
+
+    name: str
+    digest: str
+    recipe: Mapping[str, Any]  # as JSON, without where its data lie
+    measured: Sequence[object]  # what was asked for
+    versions: Mapping[str, str]
+    seed: int
+    parameters: int
+    data: DataFacts
+    labelled_images: int
+    validation: Values | None  # on clean validation images, after the last epoch
+    labels: Mapping[str, Sequence[float]] | None  # that were learned: by kind of distortion and level
+    seconds: Mapping[str, float]
+    validation_augmented: Values | None = None  # under the training's augmentation; version 1 has none
+    temperatures: Mapping[str, float]
+    evaluations: Sequence[ResultEvaluation]
+    views: Mapping[str, KindReadings] | None  # by kind of distortion
+
+    @property
+    def label_spread(self) -> dict[str, float] | None:
+        """Mean, lowest and highest of the learned labels, over all buckets."""
+        values = [value for kind in (self.labels or {}).values() for value in kind]
+        if not values:
+            return None
+        spread = {"mean": statistics.fmean(values), "lowest": min(values), "highest": max(values)}
+        return {name: round(value, 6) for name, value in spread.items()}
+
+    def write(self, path: Path) -> None:
+        """A line per entry: short enough to keep many, and to read."""
+        told: dict[str, object] = {"format": FORMAT} | {name: getattr(self, name) for name in FIELDS}
+        told |= {
+            "data": {"name": self.data.name, "checksum": self.data.checksum, "images": self.data.images},
+            "evaluations": [each.as_json() for each in self.evaluations],
+            "views": None if self.views is None else {k: vars(v) for k, v in self.views.items()},
+            "label_spread": self.label_spread,
+        }
+        lines = [
+            f" {json.dumps(k)}: {json.dumps(v, allow_nan=False)}" for k, v in with_checksum(told).items()
+        ]
+        write_text(path, "{\n" + ",\n".join(lines) + "\n}\n")
+
+
+NUMBERS = (None, {...: (math.inf, None)})
+ROWS = {"columns": [str], "rows": [[(float, None, str)]], "notes?": [str]}
+EITHER = {
+    **{"name": str, "digest": str, "recipe": dict, "measured": list, "versions": {...: str}, "seed": int},
+    **{"parameters": int, "seconds": {...: float}, "validation": NUMBERS, "labels": (None, {...: [float]})},
+    "data": {"name": str, "checksum": str, "images": {"train": int, "validation": int, ...: int}},
+    "views": (None, {...: {"count": [int], "accuracy": [float], "ece": [math.inf]}}),
+}
+SHAPES = {
+    FORMAT: EITHER
+    | {"labelled_images": int, "validation_augmented": NUMBERS, "temperatures": {...: float}}
+    | {"evaluations": [ROWS]},
+    VERSION_1: EITHER | {"evaluations": [ROWS | {"words": str, "temperature?": (float, None)}]},
+}
+VIEW = ("count", "accuracy", "ece")
+FIELDS = [each.name for each in fields(Result)]
+
+
+def read_result(path: Path) -> Result:
+    """The result in a file of either version."""
+    found = read_checksummed(path, *SHAPES, what="a result", otherwise=AGAIN)
+    if wrong := mismatch(found, SHAPES[found["format"]]):
         raise UserError(f"{path} is damaged or of another version: {wrong}. {AGAIN}")
-    needed = {*KEPT[:6], *(f"scaled_{name}" for name in KEPT[:6])} if old else {*COLUMNS[3:]}
-    for evaluation in found["evaluations"]:
-        columns, rows = evaluation["columns"], evaluation["rows"]
-        fitting = all(len(row) == len(columns) and _is_row(row) for row in rows)
-        if not rows or not needed <= set(columns[3:]) or not fitting:
-            raise UserError(f"{path} is damaged: a measurement in it lacks rows or columns. {AGAIN}")
-    return _converted(found) if old else found
-
-
-def _is_row(row: Sequence[Any]) -> bool:
-    """What it is on, and numbers."""
-    return isinstance(row[0], str) and not any(isinstance(each, str) for each in row[1:])
-
-
-def _converted(found: dict[str, Any]) -> dict[str, Any]:
-    """A result of version 1: TA was an evaluation of its own there, and much was not recorded."""
-    by_words = {each["words"]: each for each in found["evaluations"]}
-    pairs = [(each, by_words.get(f"{words}{AUGMENTED}")) for words, each in by_words.items()]
-    pairs = [(each, other) for each, other in pairs if not each["words"].endswith(AUGMENTED)]
-    named = (
-        {"T": pairs[0][0].get("temperature"), "TA": (pairs[0][1] or {}).get("temperature")} if pairs else {}
-    )
-    images = found.get("data", {}).get("images", {})
-    return found | {
-        "evaluations": [_with_ta(*pair) for pair in pairs],
-        "temperatures": {name: value for name, value in named.items() if value is not None},
-        "validation_augmented": None,
-        "labelled_images": images.get("train", 0) + images.get("validation", 0),
-        "label_spread": label_spread(found["labels"]),
+    data, views = found["data"], found["views"]
+    try:
+        about = (_of_version_1 if found["format"] == VERSION_1 else _of_version_2)(found)
+    except ValueError:
+        raise UserError(f"{path} is damaged: a measurement in it lacks rows or columns. {AGAIN}") from None
+    about |= {
+        "data": DataFacts(data["name"], data["checksum"], images=data["images"]),
+        "views": views and {kind: KindReadings(*map(each.get, VIEW)) for kind, each in views.items()},
     }
+    return Result(**{name: value for name, value in found.items() if name in FIELDS} | about)
 
 
-def _with_ta(clean: Mapping[str, Any], augmented: Mapping[str, Any] | None) -> dict[str, Any]:
-    """An evaluation of version 1 under today's names of columns; `augmented` is the same one at TA."""
-    names = [
-        f"{name.removeprefix('scaled_')} T" if name.startswith("scaled_") else name
-        for name in clean["columns"]
-    ]
-    rows = clean["rows"]
-    if augmented is not None:
-        places = [n for n, name in enumerate(augmented["columns"]) if name.startswith("scaled_")]
-        names += [f"{augmented['columns'][n].removeprefix('scaled_')} TA" for n in places]
-        lines = {tuple(row[:3]): row for row in augmented["rows"]}
-        rows = [[*row, *(lines[tuple(row[:3])][n] for n in places)] for row in rows]
-    return {"notes": clean.get("notes", []), "columns": names, "rows": rows}
+def _read(found: Mapping[str, Any], needed: Sequence[str] = COLUMNS[3:]) -> ResultEvaluation:
+    """Its rows; a ValueError if it has none, or rows that lack a column."""
+    columns, rows = found["columns"][3:], []
+    for on, severity, count, *values in found["rows"]:
+        if not isinstance(on, str) or any(isinstance(each, str) for each in (severity, count, *values)):
+            raise ValueError
+        by_temperature: dict[str, dict[str, float | None]] = {"": {}}
+        for column, value in zip(columns, values, strict=True):
+            name, _, temperature = column.partition(" ")
+            by_temperature.setdefault(temperature, {})[name] = value
+        rows.append(MeasuredRow(on, severity, count, by_temperature.pop(""), by_temperature))
+    if not rows or not set(needed) <= set(columns):
+        raise ValueError
+    return ResultEvaluation(found.get("notes", []), rows)
 
 
-def as_text(result: Mapping[str, Any]) -> str:
-    """A line per entry: short enough to keep many, and to read."""
-    lines = [
-        f" {json.dumps(key)}: {json.dumps(value, allow_nan=False)}"
-        for key, value in with_checksum(result).items()
-    ]
-    return "{\n" + ",\n".join(lines) + "\n}\n"
+def _of_version_2(found: Mapping[str, Any]) -> dict[str, Any]:
+    return {"evaluations": [_read(each) for each in found["evaluations"]]}
 
 
-def evaluation_of(found: Mapping[str, Any]) -> dict[str, Any]:
-    """What is kept of an evaluation."""
-    return {"notes": found["notes"], "columns": list(COLUMNS), "rows": list(_rows(found["rows"]))}
+def _of_version_1(found: Mapping[str, Any]) -> dict[str, Any]:
+    """What version 1 has otherwise: TA had an evaluation of its own, and some values were not recorded."""
+    temperatures: dict[str, float] = {}
+    by_words = {}
+    for each in found["evaluations"]:
+        at = TA if each["words"].endswith(AUGMENTED) else T
+        if (temperature := each.get("temperature")) is not None:
+            temperatures.setdefault(at, temperature)
+        columns = [re.sub("^scaled_(.*)", rf"\1 {at}", name) for name in each["columns"]]
+        needed = [f"{name}{end}" for name in KEPT[:6] for end in ("", f" {at}")]
+        by_words[each["words"]] = _read(each | {"columns": columns}, needed)
+    plain = [words for words in by_words if not words.endswith(AUGMENTED)]
+    evaluations = [_joined(by_words[words], by_words.get(f"{words}{AUGMENTED}")) for words in plain]
+    labelled = found["data"]["images"]["train"] + found["data"]["images"]["validation"]
+    return {"evaluations": evaluations, "temperatures": temperatures, "labelled_images": labelled}
 
 
-def _rows(rows: Sequence[Mapping[str, Any]]) -> Iterator[list[Any]]:
-    for row in rows:
-        parts = [row["figures"], *(row["scaled"].get(at.strip()) for at in AT[1:])]
-        values = [None if part is None else part[name]["value"] for part in parts for name in KEPT]
-        yield [row["on"], row["severity"], row["count"], *(v if v is None else round(v, 6) for v in values)]
+def _joined(plain: ResultEvaluation, augmented: ResultEvaluation | None) -> ResultEvaluation:
+    """The same evaluation at T and at TA as one."""
+    if augmented is None:
+        return plain
+    at_ta = {(row.on, row.severity): row for row in augmented.rows}
+    rows = [row.with_temperatures(at_ta.get((row.on, row.severity), row)) for row in plain.rows]
+    return replace(plain, rows=rows)
 
 
-def label_spread(labels: Mapping[str, Sequence[float]] | None) -> dict[str, float] | None:
-    """Mean, lowest and highest of the learned labels, over all buckets."""
-    values = [value for kind in (labels or {}).values() for value in kind]
-    if not values:
-        return None
-    spread = {"mean": statistics.fmean(values), "lowest": min(values), "highest": max(values)}
-    return {name: round(value, 6) for name, value in spread.items()}
+def mean_of(rows: Iterable[MeasuredRow], metric: str) -> float | None:
+    """The mean of a metric over rows; None without rows, or where one of them lacks it."""
+    values = [row.value(metric) for row in rows]
+    there = [value for value in values if value is not None]
+    return statistics.fmean(there) if there and len(there) == len(values) else None
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 6)
 
 
 def readings_of(seen: Calibration | None) -> dict[str, float | None] | None:

@@ -5,19 +5,19 @@ from __future__ import annotations
 import csv
 import io
 import json
-import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
 
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from auglabel.lab.evaluate.metric_list import metric_named
+from auglabel.lab.runs.metric_list import OverSeeds, metric_named, over_seeds
 from auglabel.lab.sweep.grid import Point
 from auglabel.lab.sweep.job import Job, Results
+from auglabel.lab.sweep.result import Result, mean_of
 from auglabel.util.atomic_write import write_text
 from auglabel.util.checksummed_json import write_checksummed
 
@@ -26,37 +26,34 @@ CHOOSES = "validation_nll"
 PREFIX = {"clean": "", "corrupted": "c"}  # of test figures: accuracy, ece; caccuracy, cece
 
 
-class Reading(NamedTuple):
-    """Mean and standard deviation over seeds; one run has no spread."""
-
-    mean: float
-    spread: float | None
-
-
 @dataclass(frozen=True)
-class Line:
-    """A point, its runs, and their figures."""
+class PointSummary:
+    """A point, its runs, and what they reached: the values of each metric, one per run that is there."""
 
     point: Point
     jobs: Sequence[Job]
     there: Sequence[Job]
-    figures: Mapping[str, Reading]
+    values: Mapping[str, Sequence[float]]
+
+    @cached_property
+    def figures(self) -> dict[str, OverSeeds]:
+        return {name: over_seeds(values) for name, values in self.values.items()}
 
     @property
     def whole(self) -> bool:
         """Whether every run is there and says how well it does on validation images."""
-        return len(self.there) == len(self.jobs) and CHOOSES in self.figures
+        return len(self.there) == len(self.jobs) and CHOOSES in self.values
 
 
 @dataclass(frozen=True)
 class Summary:
     """A line per point, and `measure`, the names of what was measured on test images."""
 
-    lines: Sequence[Line]
+    lines: Sequence[PointSummary]
     measure: Sequence[str]
 
     @property
-    def choice(self) -> Line | None:
+    def choice(self) -> PointSummary | None:
         """The point of lowest mean validation NLL; one that lacks a run is not chosen."""
         whole = [line for line in self.lines if line.whole]
         return min(whole, key=lambda line: line.figures[CHOOSES].mean, default=None)
@@ -67,7 +64,7 @@ class Summary:
         test = [f"{_prefix(name)}{metric}" for name in self.measure for metric in ("accuracy", "ece")]
         return [*(f"validation_{metric}" for metric in ("accuracy", "ece", "nll")), *test]
 
-    def write(self, path: Path, about: Mapping[str, Any]) -> None:
+    def write(self, path: Path, about: Mapping[str, object]) -> None:
         """`summary.json` and `summary.csv` in a folder."""
         choice = self.choice
         points = [_plain(line) for line in self.lines]
@@ -81,7 +78,7 @@ class Summary:
         file = io.StringIO()
         writer = csv.writer(file, lineterminator="\n")
         options = list(self.lines[0].point.values)
-        columns = [f"{name}_{part}" for name in self.names for part in Reading._fields]
+        columns = [f"{name}_{part}" for name in self.names for part in OverSeeds._fields]
         writer.writerow(["name", *options, "runs", "missing", *columns, "choice"])
         for line in self.lines:
             values = [value for name in self.names for value in line.figures.get(name, ("", ""))]
@@ -104,7 +101,7 @@ class Summary:
             before = where
         for line in self.lines:
             lacking = "" if len(line.there) == len(line.jobs) else f" ({len(line.there)}/{len(line.jobs)})"
-            cells = [_shown(name, line.figures.get(name)) for name in self.names]
+            cells = [_shown(name, line.values.get(name)) for name in self.names]
             mark, style = ("*", "bold") if line is self.choice else ("", "")
             table.add_row(mark, Text(f"{line.point.name}{lacking}"), *cells, style=style)
         return table
@@ -129,33 +126,26 @@ def summary_of(
         found = [(job, result) for job in jobs if (result := results.read(job)) is not None]
         figures = [_figures(result, measure) for _, result in found]
         names = [name for name in figures[0] if all(name in each for each in figures)] if figures else []
-        readings = {name: _reading([each[name] for each in figures]) for name in names}
-        lines.append(Line(point, jobs, [job for job, _ in found], readings))
+        values = {name: [each[name] for each in figures] for name in names}
+        lines.append(PointSummary(point, jobs, [job for job, _ in found], values))
     return Summary(lines, measure)
 
 
-def _figures(result: Mapping[str, Any], measure: Sequence[str]) -> dict[str, float]:
+def _figures(result: Result, measure: Sequence[str]) -> dict[str, float]:
     """The figures of one run by name; one measured on several rows, such as corrupted, is their mean."""
-    seen = result["validation"]
-    names = [name for name in ("accuracy", "ece", "nll") if seen and seen.get(name) is not None]
-    found = {f"validation_{name}": seen[name] for name in names}
-    for name, evaluation in zip(measure, result["evaluations"], strict=True):
+    seen = result.validation or {}
+    found = {f"validation_{metric}": seen.get(metric) for metric in ("accuracy", "ece", "nll")}
+    for name, evaluation in zip(measure, result.evaluations, strict=True):
         for metric in ("accuracy", "ece"):
-            column = evaluation["columns"].index(metric)
-            values = [row[column] for row in evaluation["rows"]]
-            found[f"{_prefix(name)}{metric}"] = statistics.fmean(values)
-    return found
+            found[f"{_prefix(name)}{metric}"] = mean_of(evaluation.rows, metric)
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _prefix(name: str) -> str:
     return PREFIX.get(name, f"{name}_")
 
 
-def _reading(values: Sequence[float]) -> Reading:
-    return Reading(statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None)
-
-
-def _plain(line: Line) -> dict[str, Any]:
+def _plain(line: PointSummary) -> dict[str, object]:
     return {
         "name": line.point.name,
         "values": {option: _value(text) for option, text in line.point.values.items()},
@@ -166,7 +156,7 @@ def _plain(line: Line) -> dict[str, Any]:
     }
 
 
-def _value(text: str) -> Any:
+def _value(text: str) -> object:
     """A number, list or word, as JSON has it."""
     try:
         return json.loads(text)
@@ -174,9 +164,6 @@ def _value(text: str) -> Any:
         return text
 
 
-def _shown(name: str, reading: Reading | None) -> str:
-    if reading is None:
-        return "-"
+def _shown(name: str, values: Sequence[float] | None) -> str:
     metric = metric_named(name.rpartition("_")[2])
-    mean = metric.shown(reading.mean)
-    return mean if reading.spread is None else f"{mean}\n±{metric.shown(reading.spread)}"
+    return metric.mean_and_spread(values, "\n±") if values else "-"

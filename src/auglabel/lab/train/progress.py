@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Mapping, Sequence
 
@@ -13,8 +12,7 @@ from auglabel.lab.process.bar import bar_of
 from auglabel.lab.runs.records import Epoch
 from auglabel.lab.runs.run import Run
 from auglabel.lab.train.trainer import Trainer
-
-NOTICED = 0.01  # a gap between confidence and accuracy that is worth a word
+from auglabel.metrics import leaning
 
 
 class Progress:
@@ -41,11 +39,17 @@ class Progress:
             self.say("Calibration, validation and the kept model use the averaged weights.")
         if (turns := trainer.learned.updates_to_see_all(len(parts.validation))) > 1:
             visits, buckets = trainer.learned.visits, len(trainer.learned.augment.grid)
-            epochs = trainer.recipe.training.epochs
+            epochs = trainer.held_out
             self.say(
                 f"{len(parts.validation):,} validation images each visit {visits} of {buckets:,} buckets an "
                 f"epoch: all have been seen after {turns} epochs"
                 + (f", and this run has {epochs}." if turns > epochs else ".")
+            )
+        if (epochs := trainer.recipe.training.epochs) > trainer.held_out:
+            self.say(
+                f"From epoch {trainer.held_out + 1} of {epochs} on the {len(parts.validation):,} validation "
+                "images are trained on too, and learned labels stay as they are. Nothing is measured on them "
+                "any more: the best checkpoint is the last epoch's, and auglabel eval fits no temperature."
             )
         if trainer.step:
             self.say(f"going on from step {trainer.step:,} (epoch {trainer.state.epoch + 1})")
@@ -102,19 +106,16 @@ class Progress:
 
 
 def gap_sentence(seen: Mapping[str, float | None]) -> str:
-    """Whether a network is over- or under-confident on validation images; "" if that may be noise.
-
-    Noise is up to a point, or two standard errors of the accuracy, or of the confidence if that has more.
-    """
+    """Whether a network is over- or under-confident on validation images; "" if that may be noise."""
     confidence, accuracy, count = (seen.get(name) for name in ("confidence", "accuracy", "count"))
     if confidence is None or accuracy is None or not count:
         return ""
-    error = math.sqrt(max(share * (1 - share) for share in (confidence, accuracy)) / count)
-    if not abs(confidence - accuracy) > max(NOTICED, 2 * error):
+    kind = leaning(confidence, accuracy, int(count))
+    if not kind:
         return ""
-    kind, mend = "over", "can mend that, and so can a temperature above 1"
-    if confidence < accuracy:
-        kind, mend = "under", "cannot mend that; a temperature below 1 can"
+    mend = "can mend that, and so can a temperature above 1"
+    if kind == "under":
+        mend = "cannot mend that; a temperature below 1 can"
     return (
         f"On the {count:,} validation images the network is {kind}-confident: it says {confidence:.1%} and "
         f"is right {accuracy:.1%} of the time. Softer labels {mend}: auglabel eval fits one."

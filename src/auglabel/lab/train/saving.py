@@ -57,7 +57,7 @@ def restore(trainer: Trainer, checkpoint: Checkpoint, where: str) -> None:
             momentum = torch.empty_like(parameter).copy_(momenta[name])  # with the parameter's strides
             trainer.optimizer.state[parameter]["momentum_buffer"] = momentum
     trainer.state = facts.state
-    trainer.learned.updates.fill_(trainer.state.epoch)
+    trainer.learned.updates.fill_(min(trainer.state.epoch, trainer.held_out))
     if facts.processes == trainer.world > 1:
         trainer.state = replace(trainer.state, **facts.rank(trainer.rank))
         own = part_of(tensors, f"rank{trainer.rank}")
@@ -88,7 +88,7 @@ def _require_possible(facts: CheckpointFacts, trainer: Trainer) -> None:
     state = facts.state
     ranges = {
         "epoch": (state.epoch, 0, trainer.recipe.training.epochs),
-        "batch": (state.batch, 0, trainer.per_epoch),
+        "batch": (state.batch, 0, trainer.steps_in(state.epoch)),
         "images": (state.images, int(state.batch > 0), math.inf),
         "processes": (facts.processes, 1, math.inf),
     }

@@ -16,21 +16,23 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from auglabel.augment.clean import Clean, crop_and_flip
-from auglabel.augment_and_label import AugmentAndLabel
+from auglabel.by_class import AutoLabelByClass
 from auglabel.data.source import DataSet
 from auglabel.data.split import Parts
 from auglabel.errors import UserError
+from auglabel.lab.parts.catalogue import loss_function
+from auglabel.lab.parts.schedules import SCHEDULES
 from auglabel.lab.recipe.build import highest_rate, model_for, optimizer_for
-from auglabel.lab.recipe.catalogue import augmentation_for, labels_for, loss_function
 from auglabel.lab.recipe.recipe import Recipe
-from auglabel.lab.recipe.schedules import SCHEDULES
 from auglabel.lab.recipe.seeding import generator_for, seed_for
 from auglabel.lab.runs.records import Epoch, TrainingState
 from auglabel.lab.train import feed
 from auglabel.lab.train.accelerator import accelerator_for
 from auglabel.lab.train.averaging import averaged
+from auglabel.lab.train.learned import Replay, learned_for
 from auglabel.labels import TablePolicy
 from auglabel.measure import measure
+from auglabel.self_distilled import with_prediction
 from auglabel.util.randomness import to_device
 from auglabel.view import View
 
@@ -51,35 +53,59 @@ class Trainer:
         if len(parts.train) < 2:
             raise UserError(f"training needs at least 2 images, but the split leaves {len(parts.train)}.")
         self.recipe, self.parts = recipe, parts
-        self.training, self.validation = (feed.Feed(s, workers) for s in (parts.train, parts.validation))
         self.seed = recipe.training.seed
         self.accelerator = accelerator_for(recipe, device)
         self.rank, self.world = self.accelerator.process_index, self.accelerator.num_processes
         self.device = self.accelerator.device
         self.state = TrainingState()
         self.prepare = Clean(**recipe.prepare)
-        self.loss = loss_function(recipe.training.loss)
+        self.loss = loss_function(recipe.training.loss, recipe.training.gamma)
         self.learned = learned_for(recipe, len(data.classes)).to(self.device)
         if self.learned.policy.adaptive and len(parts.validation) == 0:
             raise UserError(
                 f"{recipe.labels.name} learns from validation images, but --split.validation is 0."
             )
+        if recipe.training.give_back is not None and len(parts.validation) == 0:
+            raise UserError("give_back needs validation images to train on, but --split.validation is 0.")
         self.plain = model_for(recipe, data).to(self.device)
         self.optimizer = optimizer_for(recipe, self.plain)  # not wrapped: accelerate's wrapper costs 2 %
         self.average = averaged(self.plain, recipe.training.ema)
+        if self.learned.policy.needs_prediction and self.average is None:
+            raise UserError(f"{recipe.labels.name} takes targets from averaged weights: add --ema 0.99.")
         if recipe.engine.compile:
             self.plain.compile()
         with warnings.catch_warnings():  # older torch lacks the new name of what `accelerator_for` asks for
             warnings.filterwarnings("ignore", "`broadcast_buffers` is deprecated", FutureWarning)
             self.model = self.accelerator.prepare(self.plain)
-        self.per_epoch = len(self._order(0))
-        self.steps = self.per_epoch * recipe.training.epochs
+        epochs, self.held_out = recipe.training.epochs, recipe.training.held_out_epochs
+        self.trained_on = [parts.train, parts.train if self.held_out == epochs else parts.joined()]
+        self.feeds = [feed.Feed(source, workers) for source in self.trained_on]
+        self.validation = feed.Feed(parts.validation, workers)
+        self.lengths = [len(self._order(0)), len(self._order(epochs - 1))]  # of such epochs, in steps
+        self.steps = self._steps_before(epochs)
         self.recent: list[Tensor] = []
 
     @property
     def step(self) -> int:
         """Number of steps finished."""
-        return self.state.epoch * self.per_epoch + self.state.batch
+        return self._steps_before(self.state.epoch) + self.state.batch
+
+    @property
+    def per_epoch(self) -> int:
+        """Number of steps of the epoch under way."""
+        return self.steps_in(self.state.epoch)
+
+    def steps_in(self, epoch: int) -> int:
+        return self.lengths[epoch >= self.held_out]
+
+    def _steps_before(self, epoch: int) -> int:
+        held_out = min(epoch, self.held_out)
+        return held_out * self.lengths[0] + (epoch - held_out) * self.lengths[1]
+
+    @property
+    def gives_back(self) -> bool:
+        """Whether the epoch under way trains on the validation images: they then measure nothing."""
+        return self.recipe.training.give_back is not None and self.state.epoch >= self.held_out
 
     @property
     def measured(self) -> nn.Module:
@@ -91,7 +117,7 @@ class Trainer:
         order, number = self._order(self.state.epoch), self.state.epoch
         shares = [rows[self.rank :: self.world] for rows in order[self.state.batch :]]
         draw = seed_for(self.seed, "crop", number)
-        loaded = self.training.batches(shares, draw)
+        loaded = self.feeds[self.gives_back].batches(shares, draw)
         self.model.train()
         for rows in order[self.state.batch :]:
             if stop(self.step):
@@ -108,7 +134,7 @@ class Trainer:
     def _order(self, epoch: int) -> list[Tensor]:
         generator = generator_for(self.seed, "order", epoch)
         size = self.recipe.training.batch_size
-        return feed.shuffled(len(self.parts.train), size, generator, self.world)
+        return feed.shuffled(len(self.trained_on[epoch >= self.held_out]), size, generator, self.world)
 
     def _step(self, images: Tensor, labels: Tensor, whole: int) -> None:
         """One step on this rank's part of a batch of `whole` images."""
@@ -117,9 +143,11 @@ class Trainer:
         images = crop_and_flip(images, self.prepare.pad, self.prepare.flip, generator)
 
         def augmented() -> View:
-            return self.learned.augment(images, labels, self.plain, dtype=torch.float32, generator=generator)
+            return self.learned.view(images, labels, self.plain, dtype=torch.float32, generator=generator)
 
         view = augmented()
+        if self.learned.policy.needs_prediction:
+            view = with_prediction(view, images, self.measured)
         for group in self.optimizer.param_groups:
             group["lr"] = self._rate(self.step)
         with self.accelerator.autocast():
@@ -192,6 +220,7 @@ class Trainer:
             step=self.step,
             learning_rate=self._rate(self.step - 1),
             loss=loss / images,
+            images=int(images),
             validation=seen,
             confidence=self._spread(),
             seconds={"calibrating": calibrating, "validating": validating},
@@ -201,7 +230,10 @@ class Trainer:
 
     def _update_labels(self) -> float:
         """Learn from this rank's part of the validation images; returns the seconds that took."""
-        if not self.learned.policy.adaptive:
+        policy = self.learned.policy
+        if isinstance(policy, Replay):
+            policy.go_to(self.state.epoch + 1)
+        if not policy.adaptive or self.gives_back:
             return 0.0
         start = time.perf_counter()
         generator = generator_for(self.seed, "calibrate", self.state.epoch, self.rank)
@@ -213,8 +245,8 @@ class Trainer:
         return self.validation.batches(rows)
 
     def measure_validation(self) -> dict[str, float]:
-        """Accuracy and calibration on the validation images as they are; nothing if there are none."""
-        if len(self.parts.validation) == 0:
+        """Accuracy and calibration on the validation images as they are; nothing if none are held out."""
+        if len(self.parts.validation) == 0 or self.gives_back:
             return {}
         seen = measure(self.measured, self._validation_views(), bins=self.recipe.calibrate.bins)
         names = ("accuracy", "confidence", "ece", "debiased_ece", "nll", "brier")
@@ -241,14 +273,17 @@ class Trainer:
         return list(self.accelerator.reduce(total, "sum").tolist())
 
     def statistics(self) -> dict[str, Tensor]:
-        """Running statistics, also of the averaged network, which differ between ranks during an epoch."""
+        """Running statistics of networks and labels, which differ between ranks during an epoch."""
         modules = {"model": self.plain} | ({} if self.average is None else {"average": self.average})
-        return {
+        found = {
             f"{part}.{name}": buffer
             for part, module in modules.items()
             for name, buffer in module.named_buffers()
             if buffer.is_floating_point()
         }
+        if isinstance(policy := self.learned.policy, AutoLabelByClass):
+            found |= {"policy.sums": policy.sums, "policy.count": policy.count}
+        return found
 
     def _agree(self) -> None:
         """Average the running statistics over ranks, so that all measure the same network."""
@@ -256,13 +291,3 @@ class Trainer:
             for buffer in self.statistics().values():
                 dist.all_reduce(buffer)
                 buffer /= self.world
-
-
-def learned_for(recipe: Recipe, num_classes: int) -> AugmentAndLabel:
-    """The recipe's augmentation and label policy as one module."""
-    augment = augmentation_for(recipe.augment.name, **recipe.augment.options)
-    policy = labels_for(recipe.labels.name, num_classes, augment.grid, **recipe.labels.options)
-    how = recipe.calibrate
-    return AugmentAndLabel(
-        augment, policy=policy, rule=how.rule, visits=how.visits, memory=how.memory, bins=how.bins
-    )

@@ -1,0 +1,231 @@
+"""What runs show, in words and in one small table: which methods differ, and which one to use.
+
+Methods are compared seed by seed. They differ where the 95 % Student interval of the mean difference leaves
+out 0, each metric by itself; anything else is called equal. With one seed nothing is called different.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from typing_extensions import Self
+
+from auglabel.lab.methods.comparisons import OVERALL, Comparison, Place
+from auglabel.lab.methods.methods import Method
+from auglabel.lab.paper.verdicts import Part
+from auglabel.lab.runs.metric_list import METRICS, Metric, metric_named
+
+CLEAN: Place = ("clean", None)
+JUDGED = ("accuracy", "ece", "nll")  # what sentences are about
+SHOWN = (*JUDGED, "aurc")
+
+
+@dataclass(frozen=True)
+class Line:
+    """A method as trained, or at a temperature fitted on validation images: T clean ones, TA augmented."""
+
+    method: str
+    at: str = ""
+
+    @property
+    def title(self) -> str:
+        return f"{self.method}, {self.at}" if self.at else self.method
+
+
+@dataclass(frozen=True)
+class Column:
+    """A metric on clean images, or its mean over corruptions."""
+
+    metric: str
+    place: Place
+    comparison: Comparison
+
+    @property
+    def kind(self) -> Metric:
+        return METRICS[self.metric]
+
+    @property
+    def heading(self) -> str:
+        return metric_named(f"{'c' * (self.place == OVERALL)}{self.metric}").heading
+
+    def by_seed(self, line: Line) -> dict[int, float]:
+        """The values of a line; empty where it was not measured."""
+        name = f"{self.metric} {line.at}" if line.at and self.metric != "accuracy" else self.metric
+        rows = self.comparison.rows.get(self.place, {}).get(line.method, {})
+        found = {seed: row.value(name) for seed, row in rows.items()}
+        return {seed: value for seed, value in sorted(found.items()) if value is not None}
+
+    def difference(self, line: Line, other: Line) -> Part | None:
+        """By how much a line is better than another, seed by seed; None with fewer than two seeds."""
+        ours, theirs = self.by_seed(line), self.by_seed(other)
+        sign = 1 if self.kind.higher_is_better else -1
+        values = [sign * (ours[seed] - theirs[seed]) for seed in ours if seed in theirs]
+        return Part("", [], values) if len(values) > 1 else None
+
+    def better(self, line: Line, other: Line) -> int:
+        """1 if the line is certainly better, -1 if it is certainly worse, else 0."""
+        part = self.difference(line, other)
+        if part is None:
+            return 0
+        low, high = part.interval
+        return 1 if low > 0 else -1 if high < 0 else 0
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Mean ± standard deviation over seeds; `mark` is "best", "equal" to the best, or ""."""
+
+    text: str
+    mark: str = ""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Methods by their titles, the plain one that others are compared with, and what was measured."""
+
+    methods: Sequence[str]
+    plain_title: str
+    comparisons: Sequence[Comparison]
+
+    @classmethod
+    def of(cls, methods: Sequence[Method], comparisons: Sequence[Comparison]) -> Self:
+        """Of the runs of a report; plain are one-hot labels, or else the first method."""
+        one_hot = [m.title for m in methods if m.first.recipe["labels"]["name"] == "one_hot"]
+        return cls([m.title for m in methods], (one_hot or [methods[0].title])[0], comparisons)
+
+    @cached_property
+    def columns(self) -> list[Column]:
+        """The metrics that were measured, on the images that most methods share."""
+        found = []
+        for place in (CLEAN, OVERALL):
+            there = [each for each in self.comparisons if place in each.rows]
+            if there:
+                widest = max(there, key=lambda each: len(each.rows[place]))
+                found += [Column(metric, place, widest) for metric in SHOWN]
+        return [column for column in found if any(column.by_seed(line) for line in self._every_line)]
+
+    @property
+    def _every_line(self) -> list[Line]:
+        return [Line(method, at) for method in self.methods for at in ("", "T", "TA")]
+
+    @cached_property
+    def lines(self) -> list[Line]:
+        """Each method as trained and at T; the plain one at TA, too."""
+        plain = self.plain
+        wanted = [line for line in self._every_line if line.at != "TA" or line.method == plain.method]
+        return [line for line in wanted if any(c.by_seed(line) for c in self.columns if c.metric == "nll")]
+
+    @property
+    def plain(self) -> Line:
+        return Line(self.plain_title)
+
+    @property
+    def seeds(self) -> int:
+        """That all methods share."""
+        each = [set(self.columns[0].by_seed(Line(method))) for method in self.methods]
+        return len(set.intersection(*each))
+
+    @cached_property
+    def rows(self) -> list[tuple[str, list[Cell]]]:
+        """The small table: a title and a cell per column, those at the best or equal to it marked."""
+        best = [_best(column, self.lines) for column in self.columns]
+        return [
+            (line.title, [_cell(c, line, top) for c, top in zip(self.columns, best, strict=True)])
+            for line in self.lines
+        ]
+
+    @cached_property
+    def sentences(self) -> list[str]:
+        """What each method changes against the plain one, and last what to use."""
+        if len(self.methods) < 2 or not self.columns:
+            return []
+        if self.seeds < 2:
+            return ["With one seed nothing can be told apart: train at least three of each method."]
+        others = [Line(method) for method in self.methods if method != self.plain_title]
+        return [*(self._sentence(line) for line in others), self._advice()]
+
+    def _sentence(self, line: Line) -> str:
+        clean = self._changes(line, CLEAN)
+        corrupted = self._changes(line, OVERALL)
+        if not any(column.better(line, self.plain) for column in self._judged()):
+            words = f"no difference from {self.plain.title} that these {self.seeds} seeds show"
+        else:
+            words = clean + (f"; on corrupted images {corrupted}" if corrupted else "")
+        return f"{line.title}: {words}.{self._beside_temperature(line)}"
+
+    def _judged(self, *names: str) -> Iterator[Column]:
+        return (column for column in self.columns if column.metric in (names or JUDGED))
+
+    def _changes(self, line: Line, place: Place) -> str:
+        """`ECE 3.1 instead of 9.8, accuracy and NLL equal`"""
+        changed, equal = [], []
+        for column in (each for each in self._judged() if each.place == place):
+            if column.better(line, self.plain):
+                ours, theirs = (_mean(column, each) for each in (line, self.plain))
+                changed.append(f"{column.kind.title} {ours} instead of {theirs}")
+            else:
+                equal.append(column.kind.title)
+        return ", ".join([*changed, *([f"{_listed(equal)} equal"] if equal else [])])
+
+    def _beside_temperature(self, line: Line) -> str:
+        """Whether the plain method with a fitted temperature does the same."""
+        scaled = replace(self.plain, at="T")
+        if not any(column.by_seed(scaled) for column in self._judged("nll")):
+            return ""
+        found = [(column, column.better(line, scaled)) for column in self._judged("ece", "nll")]
+        told = [
+            f"{'corrupted ' * (column.place == OVERALL)}{column.kind.title} "
+            f"{_mean(column, line)} against {_mean(column, scaled)}"
+            for column, better in found
+            if better
+        ]
+        if not told:
+            return f" {self.plain.method} with a temperature does the same."
+        word = {1: "worse", -1: "better"}.get(sum({better for _, better in found}), "differently")
+        return f" {self.plain.method} with a temperature does {word}: {', '.join(told)}."
+
+    def _advice(self) -> str:
+        """A method that beats the plain one at its temperature in NLL and costs no accuracy, or that one."""
+        scaled = next((line for line in (replace(self.plain, at="T"),) if line in self.lines), self.plain)
+        winners = [line for line in self.lines if line.at != "TA" and self._beats(line, scaled)]
+        if not winners:
+            return f"Use {scaled.title}: nothing here is certainly better."
+        nll = next(iter(self._judged("nll")))
+        best = min(winners, key=lambda line: statistics.fmean(nll.by_seed(line).values()))
+        return f"Use {best.title}: its NLL is lower than that of {scaled.title}, its accuracy no lower."
+
+    def _beats(self, line: Line, other: Line) -> bool:
+        if line.method == other.method:
+            return False
+        nll = [column.better(line, other) for column in self._judged("nll")]
+        accuracy = [column.better(line, other) for column in self._judged("accuracy")]
+        return max(nll) == 1 and min(nll) >= 0 and min(accuracy) >= 0
+
+
+def _listed(words: Sequence[str]) -> str:
+    """`accuracy, ECE and NLL`"""
+    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
+
+
+def _mean(column: Column, line: Line) -> str:
+    return column.kind.shown(statistics.fmean(column.by_seed(line).values()))
+
+
+def _best(column: Column, lines: Sequence[Line]) -> Line | None:
+    means = {line: statistics.fmean(seen.values()) for line in lines if (seen := column.by_seed(line))}
+    if not means:
+        return None
+    return (max if column.kind.higher_is_better else min)(means, key=lambda line: means[line])
+
+
+def _cell(column: Column, line: Line, best: Line | None) -> Cell:
+    values = column.by_seed(line)
+    if not values or best is None:
+        return Cell("-")
+    text = column.kind.mean_and_spread(list(values.values()))
+    if statistics.fmean(values.values()) == statistics.fmean(column.by_seed(best).values()):
+        return Cell(text, "best")
+    return Cell(text, "" if column.better(line, best) < 0 or len(values) < 2 else "equal")

@@ -1,0 +1,1 @@
+"""Every part that a recipe names, by its name."""

@@ -1,0 +1,1 @@
+"""Saved predictions of any framework: read, measured and shown."""

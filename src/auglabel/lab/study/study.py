@@ -1,0 +1,198 @@
+"""The jobs behind tables and figures: first those that choose rho and alpha, then those that are reported."""
+
+from __future__ import annotations
+
+import functools
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from auglabel.errors import UserError
+from auglabel.lab.recipe.build import data_for
+from auglabel.lab.recipe.read import read_recipe
+from auglabel.lab.recipe.recipe import Recipe
+from auglabel.lab.study.row import FIRST_SEED, NAMES, Scale, StudyRow
+from auglabel.lab.study.rows import rows_by_name, rows_of
+from auglabel.lab.study.rows_fast import STAGES
+from auglabel.lab.sweep.job import Job, Results
+from auglabel.lab.sweep.result import Result
+from auglabel.pooling import RULE
+
+WHERE = {
+    data: f"the official files or folders of images; auglabel train {data} --data.root DIR "
+    "--data.download true fetches them"
+    for data in ("cifar10", "cifar100")
+} | {"imagenet": "the folder that holds train/ and val/, which its owners hand out"}
+MOST_SEEDS = 20  # of a row
+
+
+Found = Mapping[str, Mapping[int, Result]]  # results by the row's name and seed
+
+
+@dataclass(frozen=True)
+class Choosing:
+    """How rho and alpha are chosen at a scale."""
+
+    seeds: tuple[int, ...]  # of the runs that choose; none of them is ever reported
+    augmented: bool  # whether the NLL of augmented validation images decides, or that of clean ones
+
+    @property
+    def words(self) -> str:
+        return f"{'augmented' if self.augmented else 'clean'} validation images"
+
+
+CHOOSING, CHOOSING_FAST = Choosing((100,), augmented=False), Choosing((100, 101), augmented=True)
+
+
+@dataclass(frozen=True)
+class Study:
+    """Rows at one scale, where their data lie, and the results that are there."""
+
+    scale: Scale
+    results: Results
+    roots: Mapping[str, str] = field(default_factory=dict)
+    seeds: int | None = None  # instead of each row's own number
+    failed: frozenset[str] = frozenset()  # stems of jobs that ended without a result
+    words: tuple[str, ...] = ()  # options that every run is given, such as --engine.precision=bf16
+
+    @property
+    def choosing(self) -> Choosing:
+        return CHOOSING_FAST if self.scale == "fast" else CHOOSING
+
+    def names(self) -> list[str]:
+        """Every table and figure that this scale has."""
+        return [name for name in NAMES if name in ("table1", "figure4") or rows_of(name, self.scale)]
+
+    def stages(self, names: Sequence[str]) -> list[list[StudyRow]]:
+        """The rows of these tables and figures in the order in which they are run, each row once."""
+        groups = STAGES if self.scale == "fast" else (tuple(names),)
+        met: set[str] = set()
+        found = []
+        for group in groups:
+            rows = [row for row in self.rows(n for n in group if n in names) if row.name not in met]
+            met |= {row.name for row in rows}
+            found.append(rows)
+        return [rows for rows in found if rows]
+
+    def rows(self, names: Iterable[str]) -> list[StudyRow]:
+        """Every row that these tables and figures rest on, once."""
+        found = {row.name: row for name in names for row in rows_of(name, self.scale)}
+        return list(found.values())
+
+    def require_data(self, rows: Sequence[StudyRow]) -> None:
+        """The folders of all data sets that these rows train on."""
+        for name, data in ((row.name, row.data) for row in rows):
+            if data in WHERE and data not in self.roots:
+                raise UserError(f"--{data} DIR is missing, which {name} needs: {WHERE[data]}.")
+            if data in WHERE and not Path(self.roots[data]).expanduser().exists():
+                raise FileNotFoundError(f"--{data}: there is no {self.roots[data]}. It takes {WHERE[data]}.")
+
+    def require_same_images(self, jobs: Iterable[Job]) -> None:
+        """The images that the results which are there were made with."""
+        told: dict[str, str] = {}
+        for job in jobs:
+            there, data = self.results.read(job), job.recipe.data.name
+            if there is None or data in told:
+                continue
+            told[data] = data_for(job.recipe)[0].checksum
+            if there.data.checksum != told[data]:
+                raise UserError(
+                    f"{self.results.file(job)} was made with other images: their checksum was "
+                    f"{there.data.checksum[:12]}..., but that of {data} is now {told[data][:12]}.... "
+                    "Give the folder of those, or another --out."
+                )
+
+    def of_an_older_rule(self, row: StudyRow) -> bool:
+        """Whether its results, or those of its choice, were made by another form of the pooled rule."""
+        chosen = [job for jobs in self.tuning(row).values() for job in jobs]
+        made = [self.results.read(job) for job in (*chosen, *self.jobs(row)) if _pooled(job.recipe)]
+        return any(there.versions.get("pooled_rule", "1") != RULE for there in made if there is not None)
+
+    def tuning(self, row: StudyRow) -> dict[float, list[Job]]:
+        """Jobs for every value to choose from, on seeds that are never reported, without a test image."""
+        row = rows_by_name(self.scale)[row.like] if row.like else row
+        return {
+            value: [
+                Job(
+                    f"{row.name}-{row.tuned}{value:g}-{seed}",
+                    self._recipe(row, [f"--labels.{row.tuned}={value:g}"], seed).changed("give_back", None),
+                )
+                for seed in self.choosing.seeds
+            ]
+            for value in row.values
+        }
+
+    def tried(self, row: StudyRow, metric: str = "nll") -> dict[float, float]:
+        """The mean over seeds of each value whose runs have all ended; infinite where one failed."""
+        found = {}
+        for value, jobs in self.tuning(row).items():
+            read = [self.results.read(job) for job in jobs]
+            if all(
+                there is not None or job.stem in self.failed for there, job in zip(read, jobs, strict=True)
+            ):
+                found[value] = statistics.fmean(self._seen(there, metric) for there in read)
+        return found
+
+    def _seen(self, result: Result | None, metric: str) -> float:
+        """Of the validation images that decide, after the last epoch; infinite for a run without result."""
+        seen = result and (result.validation_augmented if self.choosing.augmented else result.validation)
+        value = seen.get(metric) if seen else None
+        return math.inf if value is None or math.isnan(value) else value
+
+    def chosen(self, row: StudyRow) -> float | None:
+        """The value of lowest validation NLL; None while not all are tried, or with nothing to choose."""
+        found = self.tried(row)
+        if len(found) < len(self.tuning(row)) or not any(map(math.isfinite, found.values())):
+            return None
+        return min(found, key=lambda value: found[value])
+
+    def jobs(self, row: StudyRow) -> list[Job]:
+        """One per seed, once rho or alpha is chosen; none before."""
+        if not self.tuning(row):
+            return self._with(row, None)
+        return [] if (value := self.chosen(row)) is None else self._with(row, value)
+
+    def planned(self, row: StudyRow) -> list[Job]:
+        """One per seed, before anything is chosen with the first of its values: what they will cost."""
+        return self.jobs(row) or self._with(row, next(iter(self.tuning(row))))
+
+    def found(self, rows: Iterable[StudyRow]) -> Found:
+        """Every result of these rows, however many seeds were asked for: none is left out."""
+        many = replace(self, seeds=MOST_SEEDS)
+        read = {
+            row.name: {job.recipe.training.seed: self.results.read(job) for job in many.jobs(row)}
+            for row in rows
+        }
+        return {
+            name: {seed: each for seed, each in some.items() if each is not None}
+            for name, some in read.items()
+        }
+
+    def _with(self, row: StudyRow, value: float | None) -> list[Job]:
+        words = [] if value is None else [f"--labels.{row.tuned}={value:g}"]
+        seeds = range(FIRST_SEED, FIRST_SEED + (self.seeds or row.seeds))
+        recipes = {seed: self._recipe(row, words, seed) for seed in seeds}
+        return [Job(f"{row.name}-{seed}", recipes[seed], row.measured, row.views) for seed in seeds]
+
+    def _recipe(self, row: StudyRow, words: Sequence[str], seed: int) -> Recipe:
+        root = [f"--data.root={self.roots.get(row.data, '.')}"] if row.data in WHERE else []
+        recipe = _read(row.recipe, (*row.words, *words, *self.words, *root))
+        return replace(recipe, training=replace(recipe.training, seed=seed))
+
+
+@functools.cache
+def _read(name: str, words: tuple[str, ...]) -> Recipe:
+    """Reading a recipe takes a moment, and every seed of a row has the same."""
+    return read_recipe(name, words)
+
+
+def _pooled(recipe: Recipe) -> bool:
+    return recipe.labels.name.startswith("autolabel") and recipe.calibrate.rule == "pooled"
+
+
+def in_order(jobs: Sequence[tuple[StudyRow, Job]]) -> list[Job]:
+    """What the paper has before what it has not, and seed by seed: a stop leaves whole seeds behind."""
+    ordered = sorted(jobs, key=lambda pair: (pair[0].extra, pair[1].recipe.training.seed))
+    return list({job.stem: job for _, job in ordered}.values())

@@ -1,0 +1,105 @@
+"""What runs show in words: methods compared seed by seed, against hand-worked intervals."""
+
+import pytest
+from made_runs import corrupted, figures, make_run, write_evaluation
+
+from auglabel.lab.methods.methods import read_run
+from auglabel.lab.methods.verdict import Line
+from auglabel.lab.report.page import parts_of
+
+
+def evaluated(accuracy, ece, nll, scaled_ece, scaled_nll):
+    row = {"on": "clean", "severity": None, "count": 10, "figures": figures(accuracy, ece, nll)}
+    return {"rows": [row | {"scaled": {"T": figures(accuracy, scaled_ece, scaled_nll)}}], "means": []}
+
+
+def verdict_of(titles):
+    """`titles`: the name of the method of each run, by its path."""
+    (part,) = parts_of([read_run(path, title)[0] for path, title in titles.items()])
+    return part.verdict
+
+
+def verdict(tmp_path, methods, seeds=3):
+    """`methods`: by name the regime, and accuracy, ECE, NLL, ECE and NLL at T of seed 0; a seed adds 0.01."""
+    titles = {}
+    for name, (regime, *values) in methods.items():
+        for seed in range(seeds):
+            shifted = [value + 0.01 * seed for value in values]
+            path = tmp_path / f"{name}-{seed}"
+            make_run(path, regime, seed, evaluation=evaluated(*shifted))
+            titles[path] = name
+    return verdict_of(titles)
+
+
+PLAIN = ("randaug", 0.70, 0.10, 1.20, 0.03, 1.00)
+
+
+def test_equal_differences_on_every_seed_are_certain_and_told_with_both_means(tmp_path):
+    learned = ("randaug_autolabel", 0.70, 0.03, 1.00, 0.03, 1.00)
+    found = verdict(tmp_path, {"one-hot": PLAIN, "AutoLabel": learned})
+    assert found.sentences[0] == (
+        "AutoLabel: ECE 4.0 instead of 11.0, NLL 1.010 instead of 1.210, accuracy equal. "
+        "one-hot with a temperature does the same."
+    )
+    assert found.sentences[-1] == "Use one-hot, T: nothing here is certainly better."
+
+
+def test_what_beats_the_temperature_is_recommended(tmp_path):
+    learned = ("randaug_autolabel", 0.72, 0.02, 0.90, 0.02, 0.89)
+    found = verdict(tmp_path, {"one-hot": PLAIN, "AutoLabel": learned})
+    assert (
+        "with a temperature does worse: ECE 3.0 against 4.0, NLL 0.910 against 1.010." in found.sentences[0]
+    )
+    assert found.sentences[-1].startswith("Use AutoLabel, T: its NLL is lower than that of one-hot, T")
+
+
+def test_a_lower_nll_at_the_price_of_accuracy_is_not_recommended(tmp_path):
+    learned = ("randaug_autolabel", 0.68, 0.02, 0.90, 0.02, 0.89)
+    found = verdict(tmp_path, {"one-hot": PLAIN, "AutoLabel": learned})
+    assert found.sentences[-1].startswith("Use one-hot, T")
+
+
+def test_one_seed_tells_nothing(tmp_path):
+    learned = ("randaug_autolabel", 0.99, 0.01, 0.1, 0.01, 0.1)
+    found = verdict(tmp_path, {"one-hot": PLAIN, "AutoLabel": learned}, seeds=1)
+    assert found.sentences == [
+        "With one seed nothing can be told apart: train at least three of each method."
+    ]
+    assert {cell.mark for _, cells in found.rows for cell in cells} == {"", "best"}
+
+
+def test_no_difference_is_said_where_the_interval_has_zero(tmp_path):
+    """NLL differences of -0.1, 0.0 and 0.1: the interval is 0 ± 4.303 x 0.1 / sqrt(3)."""
+    titles = {}
+    for seed, change in enumerate((-0.1, 0.0, 0.1)):
+        for name, regime, nll in (("one-hot", "randaug", 1.0), ("soft", "randaug_ls", 1.0 + change)):
+            path = tmp_path / f"{name}{seed}"
+            make_run(path, regime, seed, evaluation=evaluated(0.5, 0.1, nll, 0.1, nll))
+            titles[path] = name
+    found = verdict_of(titles)
+    assert found.sentences[0].startswith("soft: no difference from one-hot that these 3 seeds show.")
+    nll = next(column for column in found.columns if column.metric == "nll")
+    low, high = nll.difference(Line("soft"), Line("one-hot")).interval
+    assert (low, high) == pytest.approx((-0.2484, 0.2484), abs=1e-4)
+
+
+def test_the_best_is_marked_and_what_cannot_be_told_apart_from_it(tmp_path):
+    soft = ("randaug_ls", 0.70, 0.10, 1.20, 0.05, 1.10)
+    found = verdict(tmp_path, {"one-hot": PLAIN, "soft": soft})
+    marks = {title: [cell.mark for cell in cells] for title, cells in found.rows}
+    names = [column.metric for column in found.columns]
+    assert names == ["accuracy", "ece", "nll"]  # AURC was not measured
+    assert marks["one-hot, T"] == ["best", "best", "best"]
+    assert marks["soft, T"] == ["best", "", ""]
+
+
+def test_corrupted_images_have_columns_and_words_of_their_own(tmp_path):
+    titles = {}
+    for name, regime, ece in (("one-hot", "randaug", 0.2), ("learned", "randaug_autolabel", 0.1)):
+        for seed in range(2):
+            path = make_run(tmp_path / f"{name}{seed}", regime, seed, evaluation=evaluated(*PLAIN[1:]))
+            write_evaluation(path, corrupted({("fog", 1): ece}) | {"epoch": 3}, stem="corrupted")
+            titles[path] = name
+    found = verdict_of(titles)
+    assert "on corrupted images ECE 10.0 instead of 20.0, accuracy and NLL equal" in found.sentences[0]
+    assert any(column.heading == "cECE, %" for column in found.columns)
