@@ -6,7 +6,7 @@ DEMO := .venv/train,corrupt,report.stamp
 TEST := .venv/dev,train,corrupt,sweep,ray,report,lightning,transformers,albumentations,docs.stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help demo train eval test test-timm test-isa lint format docs clean
+.PHONY: help demo train eval test test-timm test-isa newcomer lint format docs clean
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
@@ -29,6 +29,9 @@ test-timm: .venv-timm/stamp  ## the tests that need timm and torchvision, in an 
 
 test-isa: $(TEST)  ## all tests under each of four instruction sets, as other processors would run them
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/instruction_sets.py -n 2 --dist worksteal
+
+newcomer: $(TEST)  ## build sdist and wheel, install the wheel elsewhere, and get to a result with it
+	$(BIN)/python scripts/newcomer.py --borrow
 
 lint: $(TEST)  ## check style and types
 	$(BIN)/ruff check

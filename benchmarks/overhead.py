@@ -48,7 +48,8 @@ REGIMES = {
     "mixup": ("mixup", "mixup_autolabel"),
     "adversarial": ("at_multi", "at_autolabel"),
 }
-LABELS = {"one-hot": [], "pooled": ["--calibrate.rule=pooled"], "exact": ["--calibrate.rule=exact"]}
+RULES = {rule: [f"--calibrate.rule={rule}", "--alpha=0.02"] for rule in ("pooled", "exact")}
+LABELS = {"one-hot": [], **RULES}
 
 
 def words_for(augmentation: str, labels: str) -> list[str]:
@@ -176,7 +177,8 @@ def folded(model: nn.Module) -> nn.Module:
 
 def fewer_steps(root: str, epochs: int) -> Iterator[dict[str, Any]]:
     """The gap of every bucket under attacks of fewer steps, beside its own noise at two visits."""
-    words = ["--regime=at_autolabel", f"--data.root={root}", f"--epochs={epochs}", "--seed=100"]
+    words = ["--regime=at_autolabel", "--alpha=0.005", f"--data.root={root}"]
+    words += [f"--epochs={epochs}", "--seed=100"]
     recipe = read_recipe("cpu-cifar10", words)
     trainer = Trainer(recipe, *data_for(recipe), device="cpu")
     for _ in range(epochs):

@@ -17,7 +17,7 @@ def main(epochs: int = 5) -> None:
     model = SmallNet(num_classes=10, mean=[0.286], std=[0.353]).to(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9, nesterov=True)
 
-    learned = AugmentAndLabel(AugMix(), num_classes=10, alpha=0.02).to(device)
+    learned = AugmentAndLabel(AugMix(), num_classes=10, epochs=epochs).to(device)
 
     for epoch in range(epochs):
         model.train()

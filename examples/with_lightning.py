@@ -47,7 +47,7 @@ def main(epochs: int = 3, root: str = "runs/with_lightning") -> Tensor:
     trainer = Trainer(
         max_epochs=epochs,
         default_root_dir=root,
-        callbacks=[LightningCallback(AugMix(), num_classes=10, alpha=0.02)],  # +
+        callbacks=[LightningCallback(AugMix(), num_classes=10)],  # +
         logger=False,
         enable_progress_bar=False,
         enable_model_summary=False,

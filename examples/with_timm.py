@@ -48,7 +48,7 @@ def main(epochs: int = 3, rows: int = 3000, model_name: str = "test_resnet") -> 
     loader_eval = create_loader(Pictures(validation), batch_size=250, **shared)
     optimizer = create_optimizer_v2(model, opt="adamw", lr=3e-3)
     loss_fn = SoftTargetCrossEntropy()
-    mixup_fn = TimmMixup(AugMix(), num_classes=10, alpha=0.02, mean=MEAN, std=STD)  # +
+    mixup_fn = TimmMixup(AugMix(), num_classes=10, epochs=epochs, mean=MEAN, std=STD)  # +
 
     for epoch in range(epochs):
         train_one_epoch(model, loader_train, optimizer, loss_fn, mixup_fn, device)

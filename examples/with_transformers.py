@@ -40,7 +40,7 @@ def main(epochs: int = 5, rows: int = 3000, folder: str = "runs/with_transformer
     data = load_embedded()
     train_dataset = Pictures(Split(data.train.images[:rows], data.train.labels[:rows]))
     eval_dataset = Pictures(data.validation)
-    labels = TransformersCallback(AugMix(), 10, alpha=0.02, validation=eval_dataset, mean=MEAN, std=STD)  # +
+    labels = TransformersCallback(AugMix(), 10, validation=eval_dataset, mean=MEAN, std=STD)  # +
     args = TrainingArguments(
         folder,
         num_train_epochs=epochs,

@@ -1,4 +1,5 @@
 import copy
+import pickle
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ from auglabel import (
     AugmentAndLabel,
     AugMix,
     AutoLabel,
+    Calibration,
     FixedTable,
     LabelSmoothing,
     Mixup,
@@ -122,6 +124,36 @@ def test_labels_that_do_not_learn_make_the_update_do_nothing(policy, linear_mode
     assert together.updates == 0
 
 
+def test_frozen_labels_stay_and_the_loader_is_left_alone(linear_model, loader):
+    together, untouched = learned(), learned()
+    for each in (together, untouched):
+        each.update(linear_model, loader)
+    together.freeze()
+    table = together.table.clone()
+    assert table.min() < 1
+    assert together.update(linear_model, iter(int, 1)) is None  # a loader without an end
+    assert torch.equal(together.table, table)
+    assert int(together.updates) == 1
+    together.freeze(False)
+    assert together.update(linear_model, loader) is not None
+    untouched.update(linear_model, loader)
+    assert not torch.equal(untouched.table, table)
+
+
+def test_a_state_says_whether_labels_are_frozen_and_older_ones_are_not(linear_model, loader):
+    together, again = learned(), learned()
+    together.update(linear_model, loader)
+    together.freeze()
+    state = together.state_dict()
+    again.load_state_dict(state)
+    assert again.update(linear_model, loader) is None
+    del state["frozen"]
+    kept = dict(state)
+    again.load_state_dict(state)
+    assert state.keys() == kept.keys()  # the caller's is left as it was
+    assert again.update(linear_model, loader) is not None
+
+
 def test_another_policy_that_learns_may_come_with_its_own_start(linear_model, loader):
     policy = AutoLabel(10, 15, alpha=0.5)
     policy.table.fill_(0.7)
@@ -154,6 +186,8 @@ def test_one_hot_labels_have_no_table():
         ((RandAug(),), {"policy": FixedTable(10, [1.0])}, "a table of 1 buckets, but RandAug has 82"),
         ((AugMix(), 10, 0.1), {"rule": "paper"}, 'rule must be "pooled" or "exact"'),
         ((AugMix(), 10, 0.1), {"visits": 0}, "visits must be at least 1"),
+        ((AugMix(), 10, 0.1), {"mean": [0.5]}, "mean and std come together, got only one"),
+        ((AugMix(), 10, 0.1), {"mean": [0.5], "std": [0.0]}, "std above 0"),
     ],
 )
 def test_mistakes_get_a_sentence(arguments, options, sentence):
@@ -181,3 +215,98 @@ def test_the_state_of_another_grid_of_equal_size_is_refused_and_changes_nothing(
     again = AugmentAndLabel(saved, 10, 0.1)
     again.load_state_dict(state)
     assert (again.table == 0.5).all()
+
+
+def test_normalised_images_stay_so_and_labels_are_those_of_a_model_that_normalises(linear_model, loader):
+    class Inside(nn.Module):
+        def forward(self, images):
+            return linear_model((images - 0.286) / 0.353)
+
+    pixels, outside = learned(), learned(mean=[0.286], std=[0.353])
+    normalised = [((images - 0.286) / 0.353, labels) for images, labels in loader]
+    for _ in range(2):
+        pixels.update(Inside(), loader)
+        outside.update(linear_model, normalised)
+    torch.testing.assert_close(
+        outside.table, pixels.table, atol=1e-3, rtol=0
+    )  # a pixel may move by one level
+    assert pixels.table.min() < 0.95
+    moved, targets = outside(*normalised[0], generator=seeded(1)[0])
+    expected, same = pixels(*loader[0], generator=seeded(1)[0])
+    assert (moved * 0.353 + 0.286 - expected).abs().mean() < 1e-4
+    torch.testing.assert_close(targets, same, atol=1e-3, rtol=0)
+
+
+def test_normalised_images_without_mean_and_std_are_named(loader):
+    images, labels = loader[0]
+    with pytest.raises(ValueError, match="pass the mean= and std= that they were normalised with to"):
+        learned()((images - 0.286) / 0.353, labels)
+
+
+@pytest.mark.parametrize("augment", [AugMix(), Mixup()])
+def test_ignored_labels_get_no_target_and_change_none_of_the_others(augment, loader):
+    images, labels = loader[0]
+    together = AugmentAndLabel(augment, policy=FixedTable(10, [0.8] * len(augment.grid)), ignore_index=-1)
+    some = labels.where(torch.arange(150) % 5 > 0, -1)
+    moved, targets = together(images, some, generator=seeded(1)[0])
+    view = augment(images, some, generator=seeded(1)[0])
+    ignored = view.labels == -1
+    if view.partner is not None:
+        ignored |= view.partner == -1
+        assert ignored.sum() > 30
+    assert (targets[ignored] == 0).all()
+    expected = together.policy(augment(images, labels, generator=seeded(1)[0]))
+    assert torch.equal(targets[~ignored], expected[~ignored])
+    assert torch.equal(moved, view.images)
+
+
+def test_ignored_labels_are_not_measured(linear_model, loader):
+    together, plain = learned(ignore_index=-1), learned()
+    first = loader[0][0][:100], loader[0][1][:100]
+    seen = together.update(linear_model, [(loader[0][0], loader[0][1].where(torch.arange(150) < 100, -1))])
+    assert seen.count.sum() == 200  # two visits
+    assert torch.equal(seen.sums, plain.update(linear_model, [first]).sums)
+    with pytest.raises(ValueError, match="labels"):
+        learned().update(linear_model, [(loader[0][0], torch.full((150,), -1))])
+
+
+def test_it_shows_the_table_with_names(capsys):
+    together = AugmentAndLabel(RandAug(m_max=3, operations=["rotate", "equalize"]), num_classes=10, alpha=0.1)
+    together.table.copy_(torch.tensor([0.995, 0.9, 0.75, 0.625]))
+    together.show()
+    assert capsys.readouterr().out.splitlines() == [
+        "Label confidence in %, after 0 updates",
+        "magnitude     1     2     3",
+        "   rotate  99.5  90.0  75.0",
+        " equalize  62.5",
+    ]
+
+
+def test_what_they_are_can_be_read_off_them():
+    together = AugmentAndLabel(RandAug(m_max=3, operations=["rotate", "color"]), num_classes=10, alpha=0.1)
+    together.table[1] = 0.75
+    assert repr(together).splitlines() == [
+        "AugmentAndLabel(",
+        "  RandAug(m_max=3, operations=['rotate', 'color']), rule=pooled, visits=2, updates=0",
+        "  (policy): AutoLabel(num_classes=10, alpha=0.1, 6 buckets from 0.750 to 1.000)",
+        "  (pool): Pool(buckets=6, memory=0.5, images=0)",
+        ")",
+    ]
+    assert repr(LabelSmoothing(10, rho=0.1)) == "LabelSmoothing(num_classes=10, rho=0.1)"
+    assert [repr(each) for each in (AugMix(), AugMix(2), Mixup(beta=0.4))] == [
+        "AugMix()",
+        "AugMix(2)",
+        "Mixup(beta=0.4)",
+    ]
+    for again in (copy.deepcopy(AugMix(2)), pickle.loads(pickle.dumps(AugMix(2)))):
+        assert repr(again) == "AugMix(2)"
+        assert len(again.grid) == 10
+
+
+def test_what_was_measured_can_be_read_off_it():
+    seen = Calibration(groups=2, bins=10)
+    assert repr(seen) == "Calibration(groups=2, bins=10, count=0)"
+    seen.update(torch.tensor([[0.9, 0.1], [0.3, 0.7]]), torch.tensor([1, 1]), torch.tensor([0, 1]))
+    assert repr(seen) == "Calibration(groups=2, bins=10, count=2, accuracy=0.500, confidence=0.800)"
+    view = Mixup()(torch.zeros(2, 1, 4, 4), torch.tensor([0, 1]))
+    assert repr(view).startswith("View(images=a float32 tensor of shape (2, 1, 4, 4), labels=a int64 tensor")

@@ -1,6 +1,7 @@
 """The arithmetic of benchmarks that claims rest on."""
 
 import importlib
+import json
 import subprocess
 from pathlib import Path
 
@@ -55,3 +56,35 @@ def test_every_instruction_set_gets_all_tests_and_one_that_fails_is_named(benchm
     ]
     summary = capsys.readouterr().out.splitlines()[-4:]
     assert [line.split()[1] for line in summary] == ["passed", "failed,", "passed", "passed"]
+
+
+def test_hold_outs_are_compared_at_equal_labelled_images_and_a_second_call_only_reads(
+    benchmark, tmp_path, capsys, monkeypatch
+):
+    holdout = benchmark("holdout")
+    words = [str(tmp_path), "--recipe=embedded", "--train=100", "--epochs=2", "--hold_outs", "20", "50"]
+    words += ["--give_back=0.5", "--images=20", "--suite=fog", "--split.test=40", "--batch_size=10"]
+    holdout.main(words)
+    printed = capsys.readouterr().out
+    lines = [json.loads(line) for line in printed.splitlines()]
+    runs, means = lines[:6], lines[6:]
+    assert [(line["hold_out"], line["labels"]) for line in runs] == [
+        (count, labels) for count in (20, 50) for labels in ("one-hot", "AutoLabel", "AutoLabel, given back")
+    ]
+    assert {line["labelled_images"] for line in runs} == {100}
+    assert ["aurc T" in line["corrupted"] for line in runs] == [True, True, False] * 2
+    assert all(line["clean"].keys() >= {"accuracy", "ece", "nll", "aurc"} for line in runs)
+    # 2 epochs of 80, or one of 80 and one of 100; of 50, or one of 50 and one of 100
+    assert [line["training images over one-hot"] for line in runs] == [1, 1, 180 / 160, 1, 1, 150 / 100]
+    assert [line["seconds over one-hot"] for line in runs][::3] == [1, 1]
+    assert [line["clean"] for line in means] == [line["clean"] for line in runs]
+    assert {line["seeds"] for line in means} == {1}
+    monkeypatch.setattr("auglabel.lab.sweep.job.train", None)
+    holdout.main(words)
+    assert capsys.readouterr().out == printed
+
+
+def test_means_are_taken_entry_by_entry(benchmark):
+    holdout = benchmark("holdout")
+    some = [{"a": {"b": 1.0}, "c": None, "d": 2}, {"a": {"b": 2.0}, "c": 1.0, "d": 4}]
+    assert holdout.mean_of(some) == {"a": {"b": 1.5}, "c": None, "d": 3}

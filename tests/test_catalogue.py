@@ -14,13 +14,7 @@ from auglabel.lab.parts.catalogue import AUGMENTATIONS, LABELS, LOSSES, REGIMES,
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.table_file import save_table
 
-OPTIONS = {
-    "label_smoothing": {"rho": 0.1},
-    "autolabel": {"alpha": 0.1},
-    "autolabel_variant": {"alpha": 0.1},
-    "autolabel_by_class": {"alpha": 0.1},
-    "self_distilled": {"alpha": 0.1},
-}
+OPTIONS = {"label_smoothing": {"rho": 0.1}}
 GRID = Mixup().grid  # 5 buckets
 EXTRA = {"several operations": ("randaug", {"num_ops": 2}), "three chains": ("augmix", {"chains": 3})}
 EXTRA |= {"fixed epsilon": ("adversarial", {"fixed": True})}

@@ -57,8 +57,16 @@ def test_attacks_and_corruptions_cut_float_error_too():
 @pytest.mark.parametrize(
     ("low", "high", "hint"),
     [
-        (-2.1, 2.6, "They look normalised: augment before normalising"),
-        (0.3, 2.6, "They look normalised: augment before normalising"),
+        (
+            -2.1,
+            2.6,
+            "They look normalised: pass the mean= and std= that they were normalised with to AugmentAndLabel",
+        ),
+        (
+            0.3,
+            2.6,
+            "They look normalised: pass the mean= and std= that they were normalised with to AugmentAndLabel",
+        ),
         (0.0, 255.0, "They look like 0..255: divide by 255, or pass uint8"),
         (0.0, 65535.0, "They look like 0..65535: divide by 65535"),
         (-0.05, 1.0, r"pass images.clamp\(0, 1\)"),

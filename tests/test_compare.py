@@ -1,6 +1,7 @@
 """`auglabel compare`: what it trains, how an option is chosen, and what it says at the end."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -102,3 +103,20 @@ def test_compare_chooses_on_validation_images_says_so_and_ends_with_a_verdict(tm
     assert "<h3>In short</h3>" in page
     assert main(words) == 0
     assert "8 runs, 0 of them to do." in capsys.readouterr().out
+
+
+def test_a_method_that_gives_images_back_chooses_while_they_are_held_out(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = "one-hot: {labels: one_hot}\n"
+    text += "back: {labels: autolabel, give_back: 0.5, labels.alpha: {choose: [0.1, 0.5]}}\n"
+    file = methods_file(tmp_path / "m.yaml", text)
+    contest = Contest(Shared("embedded"), of_file(file), range(1), Results(Path("r"), Path("runs")))
+    assert [job.recipe.training.give_back for job in contest.choosing] == [None] * 4
+    assert [job.recipe.training.give_back for job in contest.planned[4:]] == [None, 0.5]
+    words = ["compare", "embedded", *TINY, "--methods=m.yaml", "--seeds=2", "--corrupted=false"]
+    assert main([*words, "--epochs=2", "--workers=1"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "has the lowest NLL on augmented validation images, of 0.1, 0.5." in out
+    assert "one-hot, T" in out
+    assert "back, T" not in out
+    assert "Use " in out

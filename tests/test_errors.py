@@ -377,7 +377,7 @@ TABLE = [
     (
         None,
         ["eval", "run", "--alpha=0.3"],
-        "a run is measured as it was trained, but labels.alpha: 0.3, not 0.02 was asked for.",
+        "a run is measured as it was trained, but labels.alpha: 0.3, not auto was asked for.",
     ),
     (comes_upon(load_altair, "altair"), ["demo"], "charts need altair: pip install 'auglabel[report]'."),
     # recipes
@@ -392,8 +392,8 @@ TABLE = [
     (
         None,
         [*TRAIN, "--name=x"],
-        "--name: this could be augment.name or data.name or labels.name or model.name or schedule.name; "
-        "say which.",
+        "--name: this could be augment.name or data.name or labels.name or model.name or optimizer.name or "
+        "schedule.name; say which.",
     ),
     (
         text("mine.yaml", "base: other.yaml"),
@@ -663,7 +663,7 @@ TABLE = [
         None,
         [*RESUME, "--alpha=0.3"],
         "run was begun with another recipe and cannot go on with this one. This one has labels.alpha: 0.3, "
-        "not 0.02.",
+        "not auto.",
     ),
     # train
     (

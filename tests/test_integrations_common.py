@@ -4,7 +4,8 @@ from torch import nn
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
 from auglabel import Adversarial, AugmentAndLabel, AugMix, Clean, Mixup, RandAug
-from auglabel.integrations.common import OnNormalized, learned_for, own_share
+from auglabel.augment.normalized import OnNormalized
+from auglabel.integrations.common import learned_for, own_share
 from auglabel.integrations.timm import TimmMixup
 from auglabel.models.by_name import Normalized
 
@@ -77,7 +78,7 @@ def test_every_normalised_batch_to_measure_is_looked_at_and_the_first_to_train_o
 
 def test_an_auglabel_comes_with_its_options():
     learned = AugmentAndLabel(AugMix(), num_classes=10, alpha=0.1)
-    assert learned_for(learned, None, None, None, None, {}) is learned
+    assert learned_for(learned, None, "auto", None, None, {}) is learned
     with pytest.raises(TypeError, match="comes with its options"):
         learned_for(learned, 10, None, None, None, {})
     with pytest.raises(ValueError, match="mean and std come together"):

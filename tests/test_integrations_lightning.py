@@ -121,6 +121,13 @@ def test_the_table_is_that_of_a_plain_loop_from_the_same_networks(tmp_path):
     assert (table != 0.9).all()
 
 
+def test_auto_is_told_the_epochs_of_the_trainer(tmp_path):
+    labels = LightningCallback(AugMix(), num_classes=10)
+    trainer_for(tmp_path, labels, epochs=2).fit(Classifier(), *loaders())
+    assert labels.learned.policy.auto.epochs == 2
+    assert labels.learned.policy.auto.updates == 2
+
+
 @pytest.mark.parametrize("after", ["training", "validation"])
 def test_a_checkpoint_holds_the_labels_and_resuming_goes_on_with_them(tmp_path, after):
     train, validation = loaders()
@@ -323,3 +330,22 @@ def test_labels_are_learned_in_half_precision(tmp_path, precision):
     trainer.fit(Classifier(), loader, loader)
     assert callback.learned.updates == 1
     assert (callback.learned.table < 1).any()
+
+
+def test_each_update_is_logged(tmp_path):
+    class Keeping(lightning.Callback):
+        logged = ()
+
+        def on_train_epoch_end(self, trainer, pl_module):
+            self.logged = (*self.logged, dict(trainer.callback_metrics))
+
+    train, validation = loaders()
+    labels, keeping = callback(Recording), Keeping()
+    trainer_for(tmp_path, labels, keeping).fit(Classifier(), train, validation)
+    again = callback().learned
+    for logged, (net, table) in zip(keeping.logged, labels.kept, strict=True):
+        seen = again.update(net, validation)
+        gap = (seen.confidence - seen.accuracy) * seen.count / seen.count.sum()
+        assert logged["auglabel/gap"].item() == pytest.approx(gap.nansum().item(), abs=1e-6)
+        assert logged["auglabel/label_confidence"].item() == pytest.approx(table.mean().item())
+        assert 0 < logged["auglabel/share_of_time"] < 1

@@ -13,8 +13,8 @@ from torch import nn
 from torch.utils.data import DataLoader
 
 from auglabel import AugmentAndLabel, AugMix, LabelSmoothing, Mixup, MixupLabels
+from auglabel.augment.normalized import OnNormalized
 from auglabel.data.embedded import Split, load_embedded
-from auglabel.integrations.common import OnNormalized
 
 transformers = pytest.importorskip("transformers", reason="Transformers is not installed")
 
@@ -95,6 +95,13 @@ def test_the_table_is_that_of_a_plain_loop_from_the_same_networks(pictures, tmp_
         learned.update(net, zip(images.split(64), answers.split(64), strict=True))
         assert torch.equal(learned.table, table)
     assert (table != 0.9).all()
+
+
+def test_auto_is_told_the_epochs_of_the_trainer(pictures, tmp_path):
+    labels = TransformersCallback(AugMix(), 10, validation=pictures[1], mean=MEAN, std=STD)
+    trainer_for(labels, pictures, tmp_path, epochs=2).train()
+    assert labels.learned.policy.auto.epochs == 2
+    assert labels.learned.policy.auto.updates == 2
 
 
 def test_resuming_goes_on_with_the_labels_of_the_checkpoint(pictures, tmp_path):
@@ -215,3 +222,27 @@ def test_the_example_runs_to_the_end(tmp_path, capsys):
     table = runpy.run_path(str(EXAMPLE))["main"](epochs=2, rows=500, folder=str(tmp_path))
     assert table.shape == (15,)
     assert "label confidence" in capsys.readouterr().out
+
+
+def test_each_update_is_in_the_history_and_in_what_later_callbacks_log(pictures, tmp_path):
+    class Keeping(transformers.TrainerCallback):
+        logged = ()
+
+        def on_log(self, args, state, control, logs=None, **others):
+            self.logged = (*self.logged, dict(logs))
+
+    labels, keeping = labels_for(pictures), Keeping()
+    trainer = trainer_for(labels, pictures, tmp_path, logging_strategy="epoch")
+    trainer.add_callback(keeping)
+    trainer.train()
+    history = [entry for entry in trainer.state.log_history if "auglabel/gap" in entry]
+    assert [entry["step"] for entry in history] == [5, 10]
+    for entry, logged, (_, table) in zip(history, keeping.logged, labels.kept, strict=False):
+        assert entry["auglabel/label_confidence"] == pytest.approx(table.mean().item())
+        assert 0 < entry["auglabel/share_of_time"] < 1
+        assert {name: logged[name] for name in entry if "/" in name} == {
+            name: value for name, value in entry.items() if "/" in name
+        }
+        assert "loss" in logged
+    assert len(keeping.logged) == 3
+    assert "auglabel/gap" not in keeping.logged[2]  # once each

@@ -242,6 +242,15 @@ def test_the_digest_is_of_what_is_not_as_usual_of_measurements_and_of_views():
     assert done.digest == hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
+def test_the_digest_names_an_optimiser_that_is_not_sgd():
+    recipe = read_recipe(None, ["--epochs=3", "--optimizer=adamw", "--betas=[0.9,0.95]"])
+    unusual = {"epochs": 3, "data.name": "embedded", "model.name": "small", "augment.name": "randaug"}
+    unusual |= {"labels.name": "one_hot", "schedule.name": "cosine"}
+    unusual |= {"optimizer.name": "adamw", "optimizer.betas": [0.9, 0.95]}
+    text = json.dumps([unusual, [], None], sort_keys=True)
+    assert Job("a", recipe).digest == hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
 def test_the_digest_is_not_of_where_data_lie():
     here, elsewhere = (Job("a", read_recipe("cpu-cifar10", [f"--data.root={root}"])) for root in "xy")
     assert here.digest == elsewhere.digest

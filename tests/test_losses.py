@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from auglabel import View
-from auglabel.losses import focal_loss, jensen_shannon, trades
+from auglabel.losses import focal_loss, jensen_shannon, soft_cross_entropy, trades
 
 
 def divergence(p, q):
@@ -95,3 +95,52 @@ def test_focal_loss_has_finite_gradients_where_the_network_is_certain():
 def test_a_negative_gamma_is_refused():
     with pytest.raises(ValueError, match="gamma must be a finite number of at least 0"):
         focal_loss(torch.zeros(1, 2), torch.ones(1, 2), gamma=-1.0)
+
+
+@pytest.fixture
+def predicted():
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randn(6, 4, dtype=torch.float64, generator=generator)
+    targets = torch.rand(6, 4, dtype=torch.float64, generator=generator)
+    return logits, targets / targets.sum(dim=1, keepdim=True), torch.tensor([0, 3, 1, 1, 2, 0])
+
+
+WEIGHT = torch.tensor([1.0, 2.0, 0.5, 4.0], dtype=torch.float64)
+
+
+def test_weighted_soft_targets_are_torchs_sum_over_the_weight_that_they_carry(predicted):
+    logits, targets, _ = predicted
+    total = sum(float(WEIGHT[k] * targets[n, k]) for n in range(6) for k in range(4))
+    ours = soft_cross_entropy(logits, targets, WEIGHT)
+    torch.testing.assert_close(ours * total, F.cross_entropy(logits, targets, WEIGHT, reduction="sum"))
+    torch.testing.assert_close(ours, F.cross_entropy(logits, targets, WEIGHT) * 6 / total)
+    torch.testing.assert_close(soft_cross_entropy(logits, targets), F.cross_entropy(logits, targets))
+
+
+def test_one_hot_targets_are_torchs_weighted_mean_of_labels(predicted):
+    logits, _, labels = predicted
+    one_hot = F.one_hot(labels, 4).double()
+    expected = F.cross_entropy(logits, labels, WEIGHT)
+    torch.testing.assert_close(soft_cross_entropy(logits, one_hot, WEIGHT), expected)
+    torch.testing.assert_close(soft_cross_entropy(logits, labels, WEIGHT), expected)
+    assert not torch.isclose(F.cross_entropy(logits, one_hot, WEIGHT), expected)  # torch's own divides by 6
+
+
+def test_a_weighted_mean_stays_between_the_losses_it_is_a_mean_of_whatever_the_scale(predicted):
+    logits, targets, _ = predicted
+    ours = soft_cross_entropy(logits, targets, WEIGHT)
+    torch.testing.assert_close(soft_cross_entropy(logits, targets, 100 * WEIGHT), ours)
+    each = -logits.log_softmax(dim=1)
+    assert each.min() < ours < each.max()
+
+
+def test_rows_of_zeros_and_ignored_labels_do_not_count(predicted):
+    logits, targets, labels = predicted
+    known = torch.tensor([True, False, True, True, False, True])
+    expected = soft_cross_entropy(logits[known], targets[known], WEIGHT)
+    torch.testing.assert_close(soft_cross_entropy(logits, targets * known[:, None], WEIGHT), expected)
+    ignored = labels.where(known, -1)
+    expected = F.cross_entropy(logits, ignored, WEIGHT, ignore_index=-1)
+    torch.testing.assert_close(soft_cross_entropy(logits, ignored, WEIGHT, ignore_index=-1), expected)
+    one_hot = F.one_hot(labels, 4) * known[:, None]
+    torch.testing.assert_close(soft_cross_entropy(logits, one_hot.double(), WEIGHT), expected)

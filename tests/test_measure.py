@@ -229,3 +229,15 @@ def test_the_two_may_be_picked_out_of_larger_batches(linear_model, batches):
     seen = calibrate(linear_model, RandAug(), picked, visits=2, generator=seeds[0])
     expected = calibrate(linear_model, RandAug(), batches, visits=2, generator=seeds[1])
     assert torch.equal(seen.sums, expected.sums)
+
+
+def test_images_as_they_are_come_after_the_last_bucket(linear_model, batches):
+    augment, seeds = RandAug(), [torch.Generator().manual_seed(0) for _ in range(2)]
+    seen = calibrate(linear_model, augment, iter(batches), visits=2, clean=True, generator=seeds[0])
+    moved, clean = seen.parted(82)
+    without = calibrate(linear_model, augment, batches, visits=2, generator=seeds[1])
+    assert torch.equal(moved.sums, without.sums)
+    by_hand = Calibration()
+    for images, labels in batches:
+        by_hand.update_logits(linear_model(images), labels)
+    torch.testing.assert_close(clean.sums, by_hand.sums)

@@ -5,7 +5,7 @@ import pytest
 import torch
 import yaml
 
-from auglabel.lab.parts.catalogue import AUGMENTATIONS, DATASETS
+from auglabel.lab.parts.catalogue import AUGMENTATIONS, DATASETS, REGIMES
 from auglabel.lab.recipe.options import RecipeError
 from auglabel.lab.recipe.read import RECIPES, help_of_recipe, read_recipe, recipe_names, recipe_text
 from auglabel.lab.recipe.yamlfile import with_checksum
@@ -33,6 +33,20 @@ ROOT = {
 def autolabel(alpha):
     """The labels of a recipe that starts from one-hot."""
     return ("autolabel", {"alpha": alpha, "start_table": None})
+
+
+@pytest.mark.parametrize("name", ["embedded", "folder", "cpu-cifar10", "cpu-cifar100", "fast-cifar100"])
+@pytest.mark.parametrize("regime", [name for name in REGIMES if name.endswith("_autolabel")])
+def test_recipes_that_are_not_the_papers_need_no_alpha(name, regime):
+    words = [f"--regime={regime}", *words_for(name)]
+    assert read_recipe(name, words).labels == autolabel("auto")
+    assert read_recipe(name, [*words, "--alpha=auto"]) == read_recipe(name, words)
+    assert read_recipe(name, [*words, "--alpha=0.3"]).labels == autolabel(0.3)
+
+
+def test_an_alpha_is_auto_or_a_number():
+    with pytest.raises(RecipeError, match=r"labels.alpha must be a number or one of 'auto', got fast"):
+        read_recipe("embedded", ["--alpha=fast"])
 
 
 def words_for(name):
@@ -341,6 +355,10 @@ def test_an_option_is_changed_as_the_recipe_with_it_would_be_read():
         (["--bs=8"], r'Did you mean "batch_size"\?'),
         (["--batch=8"], r'Did you mean "batch_size"\?'),
         (["--epochs=1e3"], r"^--epochs: epochs must be a whole number, got 1000\.0\.$"),
+        (["--optimizer=adam"], r'^--optimizer: there is no optimizer "adam"\. .* Did you mean "adamw"\?$'),
+        (["--optimizer=adamw", "--optimizer.momentum=0.5"], r'optimizer has no option "momentum" for adamw'),
+        (["--optimizer=adamw", "--betas=[0.9,1]"], r"^--betas: betas must be below 1"),
+        (["--optimizer=adamw", "--betas=[0.9]"], r"^--betas: optimizer.betas must be a list of 2 values"),
         (["--nesterov=0"], r"^--nesterov: optimizer.nesterov must be true or false, got 0\.$"),
         (["--widths=8"], r"model.widths must be a list, got 8. Type it as \[8\]\.$"),
         (["--widths=[8,16,x]"], r"model.widths must be a whole number, got x\.$"),
@@ -486,3 +504,15 @@ def test_values_that_yaml_itself_stumbles_over_are_named_with_their_file(written
 def test_a_number_too_large_for_a_float_is_named(written):
     with pytest.raises(RecipeError, match=r"mine\.yaml, line 2: labels\.alpha is too large a number\.$"):
         read_recipe(written(f"regime: randaug_autolabel\nlabels: {{alpha: 1{'0' * 400}}}\n"))
+
+
+def test_another_optimiser_comes_with_its_own_rate_and_decay(tmp_path):
+    recipe = read_recipe("embedded", ["--optimizer=adamw", "--clip=1"])
+    assert recipe.optimizer.name == "adamw"
+    assert (recipe.optimizer.learning_rate, recipe.optimizer.weight_decay) == (1e-3, 0.05)
+    assert (recipe.optimizer.decay, recipe.optimizer.clip) == ("not_norms_or_biases", 1)
+    (tmp_path / "again.yaml").write_text(recipe.as_yaml())
+    assert read_recipe(str(tmp_path / "again.yaml")) == recipe
+    (tmp_path / "mine.yaml").write_text("base: embedded\noptimizer: {name: adamw, learning_rate: 5e-5}\n")
+    assert read_recipe(str(tmp_path / "mine.yaml")).optimizer.learning_rate == 5e-5
+    assert read_recipe("embedded").optimizer.name == "sgd"

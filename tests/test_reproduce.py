@@ -319,3 +319,12 @@ def test_bad_input_gets_one_sentence(words, told, capsys):
     said = capsys.readouterr().err
     assert told in said
     assert said.count("\n") == 1
+
+
+def test_choices_are_made_on_held_out_images_also_where_runs_give_them_back(two_rows, tmp_path):
+    results = Results(tmp_path / "results", tmp_path / "runs")
+    back = Study("cpu", results, words=("--epochs=2", "--give_back=0.5"))
+    _, chosen = rows.CPU["table2"]
+    tried = [job for jobs in back.tuning(chosen).values() for job in jobs]
+    assert {job.recipe.training.give_back for job in tried} == {None}
+    assert {job.recipe.training.give_back for job in back.planned(chosen)} == {0.5}

@@ -136,16 +136,24 @@ def test_it_takes_several_epochs_to_see_all_buckets_only_where_few_images_visit_
 
 REGIMES = {
     "autolabel": ["--regime=randaug_autolabel", "--alpha=0.3"],
+    "auto": ["--regime=randaug_autolabel"],
+    "relative": ["--regime=augmix_autolabel", "--labels=relative_autolabel"],
+    "destroyed": ["--regime=augmix_autolabel", "--labels=destroyed_autolabel", "--labels.share=1"],
     "averaged": ["--regime=augmix_autolabel", "--alpha=0.3", "--ema=0.9", "--clip=1", "--calibrate.visits=2"],
     "dropout": ["--model=tests.networks:with_dropout", "--regime=mixup", "--calibrate.visits=2"],
     "attacked": ["--regime=at_autolabel", "--augment.steps=2", "--calibrate.visits=1", "--split.train=80"],
     "consistent": ["--regime=augmix_js"],
+    "adamw": ["--regime=randaug_autolabel", "--alpha=0.3", "--optimizer=adamw"],
     "focal": ["--regime=wide_crop_autolabel", "--alpha=0.3", "--loss=focal", "--gamma=2"],
     "weighted": ["--regime=erasing_soft"],
     "by class": ["--regime=randaug", "--labels=autolabel_by_class", "--alpha=0.3"],
     "self-distilled": ["--regime=randaug", "--labels=self_distilled", "--alpha=0.3", "--ema=0.8"],
     "trades": ["--regime=trades", "--augment.steps=2", "--calibrate.visits=1", "--split.train=80"],
 }
+
+
+def test_a_run_tells_auto_how_many_epochs_it_has():
+    assert trainer_for("--regime=randaug_autolabel", "--epochs=7").learned.policy.auto.epochs == 7
 
 
 @pytest.mark.parametrize("name", REGIMES)
@@ -252,6 +260,45 @@ def test_weight_decay_may_spare_normalisation_layers_but_not_biases():
     assert any(p is model.head.bias for p in decaying["params"])
     everything = optimizer_for(recipe_for("--optimizer.decay=everything"), model).param_groups
     assert [len(group["params"]) for group in everything] == [len(list(model.parameters()))]
+
+
+def test_adamw_spares_biases_too_and_shrinks_the_others_by_the_rate():
+    """The first step by hand: both averages are of one gradient, which leaves its sign."""
+    trainer = trainer_for("--optimizer=adamw", "--learning_rate=0.01", "--weight_decay=0.5", "--warmup=0")
+    before = {name: p.detach().clone() for name, p in trainer.plain.named_parameters()}
+    next(trainer.epoch(lambda step: False))
+    kept = {name for name, p in before.items() if p.dim() == 1}
+    assert {"head.bias"} < kept < before.keys()
+    for name, p in trainer.plain.named_parameters():
+        shrunk = before[name] * (1 if name in kept else 1 - 0.01 * 0.5)
+        torch.testing.assert_close(p.detach(), shrunk - 0.01 * p.grad / (p.grad.abs() + 1e-8))
+
+
+def test_adamw_goes_up_and_then_down_half_a_cosine():
+    trainer = trainer_for("--optimizer=adamw", "--schedule.warmup=0.25")  # 12 steps, 3 of them up
+    rates = []
+    while trainer.state.epoch < 3:
+        rates += [trainer.optimizer.param_groups[1]["lr"] for _ in trainer.epoch(lambda step: False)]
+        trainer.end_epoch()
+    assert rates[:4] == pytest.approx([1e-3 / 3, 2e-3 / 3, 1e-3, 1e-3])
+    assert rates[6] == pytest.approx(1e-3 * 3 / 4)  # 3 of 9 steps down: cos(60 degrees) is one half
+    assert rates[9] == pytest.approx(1e-3 / 4)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "complaint"),
+    [
+        ({"adam_step.head.bias": torch.zeros(3)}, r"1 of another shape \(head.bias\)"),
+        ({"adam_mean.tail": torch.zeros(3)}, r"1 unknown \(tail\)"),
+    ],
+)
+def test_a_checkpoint_of_adamw_that_does_not_fit_is_refused(spoil, complaint):
+    trainer = trainer_for("--optimizer=adamw")
+    next(trainer.epoch(lambda step: False))
+    checkpoint = checkpoint_of(trainer)
+    checkpoint.tensors.update(spoil)
+    with pytest.raises(ValueError, match=complaint):
+        restore(trainer_for("--optimizer=adamw"), checkpoint, "x")
 
 
 def test_the_rate_grows_with_the_batch_where_the_recipe_says_so():

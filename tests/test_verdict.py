@@ -37,18 +37,28 @@ PLAIN = ("randaug", 0.70, 0.10, 1.20, 0.03, 1.00)
 def test_equal_differences_on_every_seed_are_certain_and_told_with_both_means(tmp_path):
     learned = ("randaug_autolabel", 0.70, 0.03, 1.00, 0.03, 1.00)
     found = verdict(tmp_path, {"one-hot": PLAIN, "AutoLabel": learned})
-    assert found.sentences[0] == (
+    assert found.sentences[1] == (
         "AutoLabel: ECE 4.0 instead of 11.0, NLL 1.010 instead of 1.210, accuracy equal. "
         "one-hot with a temperature does the same."
     )
     assert found.sentences[-1] == "Use one-hot, T: nothing here is certainly better."
 
 
+def test_the_plain_method_is_called_over_confident_by_its_mean_confidence(tmp_path):
+    """Confidence is 0.5 in made runs, accuracy 0.30, 0.31 and 0.32: the gap is 19 ± 2.5 points."""
+    plain = ("randaug", 0.30, 0.10, 1.20, 0.03, 1.00)
+    learned = ("randaug_autolabel", 0.30, 0.03, 1.00, 0.03, 1.00)
+    found = verdict(tmp_path, {"one-hot": plain, "AutoLabel": learned})
+    assert (
+        found.sentences[0] == "one-hot is over-confident: on average it says 50.0 % and is right on 31.0 %."
+    )
+
+
 def test_what_beats_the_temperature_is_recommended(tmp_path):
     learned = ("randaug_autolabel", 0.72, 0.02, 0.90, 0.02, 0.89)
     found = verdict(tmp_path, {"one-hot": PLAIN, "AutoLabel": learned})
     assert (
-        "with a temperature does worse: ECE 3.0 against 4.0, NLL 0.910 against 1.010." in found.sentences[0]
+        "with a temperature does worse: ECE 3.0 against 4.0, NLL 0.910 against 1.010." in found.sentences[1]
     )
     assert found.sentences[-1].startswith("Use AutoLabel, T: its NLL is lower than that of one-hot, T")
 
@@ -77,7 +87,7 @@ def test_no_difference_is_said_where_the_interval_has_zero(tmp_path):
             make_run(path, regime, seed, evaluation=evaluated(0.5, 0.1, nll, 0.1, nll))
             titles[path] = name
     found = verdict_of(titles)
-    assert found.sentences[0].startswith("soft: no difference from one-hot that these 3 seeds show.")
+    assert found.sentences[1].startswith("soft: no difference from one-hot that these 3 seeds show.")
     nll = next(column for column in found.columns if column.metric == "nll")
     low, high = nll.difference(Line("soft"), Line("one-hot")).interval
     assert (low, high) == pytest.approx((-0.2484, 0.2484), abs=1e-4)
@@ -101,5 +111,5 @@ def test_corrupted_images_have_columns_and_words_of_their_own(tmp_path):
             write_evaluation(path, corrupted({("fog", 1): ece}) | {"epoch": 3}, stem="corrupted")
             titles[path] = name
     found = verdict_of(titles)
-    assert "on corrupted images ECE 10.0 instead of 20.0, accuracy and NLL equal" in found.sentences[0]
+    assert "on corrupted images ECE 10.0 instead of 20.0, accuracy and NLL equal" in found.sentences[1]
     assert any(column.heading == "cECE, %" for column in found.columns)

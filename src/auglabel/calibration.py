@@ -83,6 +83,11 @@ class Calibration:
     def bins(self) -> int:
         return self.sums.shape[2]
 
+    def __repr__(self) -> str:
+        count, confidence, correct = self.sums[:3].sum(dim=(1, 2)).tolist()
+        means = f", accuracy={correct / count:.3f}, confidence={confidence / count:.3f}" if count else ""
+        return f"Calibration(groups={self.groups}, bins={self.bins}, count={count:.0f}{means})"
+
     @torch.no_grad()
     def update(self, probs: Tensor, labels: Tensor, group: Tensor | None = None) -> None:
         """Add predictions given as probabilities (B, K); NLL is infinite where a true class has 0."""

@@ -27,6 +27,10 @@ class LabelPolicy(nn.Module):
         require_whole("num_classes", num_classes, 2)
         self.num_classes = num_classes
 
+    def extra_repr(self) -> str:
+        plain = {name: value for name, value in vars(self).items() if isinstance(value, int | float | str)}
+        return ", ".join(f"{name}={value}" for name, value in plain.items() if name != "training")
+
     def confidence(self, view: View) -> Tensor:
         """How sure the label of each example is, (B,) in [0, 1]."""
         raise NotImplementedError(f"{type(self).__name__} must define confidence(view).")
@@ -118,6 +122,10 @@ class TablePolicy(LabelPolicy):
             raise UserError(f"table must hold one number per bucket, but its shape is {tuple(values.shape)}.")
         require_unit("table", values)
         self.register_buffer("table", values)
+
+    def extra_repr(self) -> str:
+        low, high = (float(edge) for edge in self.table.aminmax())
+        return f"{super().extra_repr()}, {len(self.table)} buckets from {low:.3f} to {high:.3f}"
 
     def confidence(self, view: View) -> Tensor:
         require_range("view.bucket", view.bucket, len(self.table), "buckets")

@@ -1,4 +1,4 @@
-"""Losses beyond cross-entropy with soft targets, which `torch.nn.functional.cross_entropy` has."""
+"""Losses beyond the plain mean with soft targets, which `torch.nn.functional.cross_entropy` has."""
 
 from __future__ import annotations
 
@@ -14,6 +14,22 @@ from auglabel.util.inference import model_input
 from auglabel.view import View
 
 GAMMA = 3.0  # of the focal loss
+
+
+def soft_cross_entropy(
+    logits: Tensor, targets: Tensor, weight: Tensor | None = None, ignore_index: int = -100
+) -> Tensor:
+    """Mean cross-entropy for soft targets t (B, K), or labels (B,); class k counts by `weight` w (K,).
+
+    sum of w_k t_nk (-log p_nk) over sum of w_k t_nk, both over images n and classes k: an average, whatever
+    the weights. For labels that is torch's weighted mean; for soft targets torch divides by B instead. Rows
+    of zeros, and labels equal to `ignore_index`, do not count.
+    """
+    require_same_length("soft_cross_entropy", logits=logits, targets=targets)
+    if targets.dim() == 1:
+        return F.cross_entropy(logits, targets, weight, ignore_index=ignore_index)
+    total = targets.sum() if weight is None else (targets * weight).sum()
+    return F.cross_entropy(logits, targets, weight, reduction="sum") / total
 
 
 def trades(model: nn.Module, images: Tensor, view: View, beta: float = 6.0) -> Tensor:

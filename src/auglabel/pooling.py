@@ -77,6 +77,9 @@ class Pool(nn.Module):
         self.grid, self.memory = grid, memory
         self.register_buffer("sums", torch.zeros(3, len(grid), dtype=torch.float64, device="cpu"))
 
+    def extra_repr(self) -> str:
+        return f"buckets={len(self.grid)}, memory={self.memory}, images={float(self.sums[COUNT].sum()):.0f}"
+
     @torch.no_grad()
     def forward(self, seen: Calibration, table: Tensor | None = None) -> PooledCalibration:
         """Add what was seen in an epoch; returns what is known of every bucket from all epochs so far.

@@ -1,4 +1,4 @@
-"""A label table as a file: plain JSON that people can read and write."""
+"""A label table as a file, plain JSON that people can read and write, and as text on a screen."""
 
 from __future__ import annotations
 
@@ -47,3 +47,14 @@ def load_table(path: str | os.PathLike[str], grid: DistanceGrid) -> Tensor:
     if wrong:
         raise UserError(f"{path}: every confidence must be a number in [0, 1], got {kind_of(wrong[0])}.")
     return torch.tensor(values, dtype=torch.float32)
+
+
+def table_text(table: Tensor, grid: DistanceGrid, head: str = "level") -> str:
+    """The confidences in %, a line per kind, a column per level, under `head`."""
+    parts = [part.tolist() for part in (100 * table.detach().cpu()).split(list(grid.levels))]
+    width = max(map(len, (head, *grid.kinds)))
+    numbers = "".join(f"{level:6}" for level in range(1, max(grid.levels) + 1))
+    lines = [f"{head:>{width}}{numbers}"]
+    for kind, part in zip(grid.kinds, parts, strict=True):
+        lines.append(f"{kind:>{width}}" + "".join(f"{value:6.1f}" for value in part))
+    return "\n".join(lines)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from auglabel.errors import UserError
-from auglabel.util.checks import require_integers, require_same_length, require_unit
+from auglabel.util.checks import kind_of, require_integers, require_same_length, require_unit
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +48,10 @@ class View:
 
     def __len__(self) -> int:
         return len(self.images)
+
+    def __repr__(self) -> str:
+        """The shapes; tensors would fill screens."""
+        return f"View({', '.join(f'{name}={kind_of(part)}' for name, part in self._parts().items())})"
 
     def to(self, device: torch.device | str, non_blocking: bool = False) -> View:
         moved = {name: part.to(device, non_blocking=non_blocking) for name, part in self._parts().items()}

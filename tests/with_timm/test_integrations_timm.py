@@ -7,8 +7,8 @@ from pathlib import Path
 import torch
 
 from auglabel import AugmentAndLabel, AugMix
+from auglabel.augment.normalized import OnNormalized
 from auglabel.data.embedded import Split, load_embedded
-from auglabel.integrations.common import OnNormalized
 from auglabel.integrations.timm import TimmMixup
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "with_timm.py"

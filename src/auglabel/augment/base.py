@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Generator, Tensor, nn
 
 from auglabel.distance import Distance, DistanceGrid
 from auglabel.errors import UserError
-from auglabel.util.checks import readable, require_images, require_integers, require_same_length
+from auglabel.util.checks import brief, readable, require_images, require_integers, require_same_length
 from auglabel.view import View
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class Augmentation:
@@ -22,7 +26,20 @@ class Augmentation:
     """
 
     grid: DistanceGrid
+    level_name = "level"  # what the levels of the grid are called
+    _given: tuple[tuple[Any, ...], dict[str, Any]] = ((), {})  # to the constructor
     _looked = False  # at the pixel values of a first training batch
+
+    def __new__(cls, *given: Any, **named: Any) -> Self:
+        made = super().__new__(cls)
+        object.__setattr__(made, "_given", (given, named))
+        return made
+
+    def __repr__(self) -> str:
+        """As it was made: RandAug(m_max=3)."""
+        given, named = self._given
+        words = [*map(brief, given), *(f"{name}={brief(value)}" for name, value in named.items())]
+        return f"{type(self).__name__}({', '.join(words)})"
 
     def draw(self, n: int, device: torch.device, generator: Generator | None) -> Distance:
         """Distances for training; uniform over the grid unless overridden."""

@@ -31,6 +31,8 @@ class RandAug(Augmentation):
     anew, all at its one magnitude; a bucket is then a magnitude.
     """
 
+    level_name = "magnitude"
+
     def __init__(
         self,
         m_max: int = 10,

@@ -26,6 +26,15 @@ class Parts:
     validation: Subset
     test: Subset
 
+    def joined(self) -> Subset:
+        """The training and the validation images, to be trained on together."""
+        if self.train.source is not self.validation.source:
+            raise UserError(
+                "validation images of the test part cannot be trained on, as they are not read like training "
+                'images: use validation_from "train", or leave out give_back.'
+            )
+        return Subset(self.train.source, torch.cat([self.train.rows, self.validation.rows]))
+
 
 def split(
     data: DataSet,

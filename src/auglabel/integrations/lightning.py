@@ -1,7 +1,7 @@
 """Lightning: a callback that moves each training batch and learns its labels.
 
     from auglabel.integrations.lightning import LightningCallback, AugMix
-    trainer = Trainer(callbacks=[LightningCallback(AugMix(), num_classes=10, alpha=0.02)])
+    trainer = Trainer(callbacks=[LightningCallback(AugMix(), num_classes=10)])
 
 The module's `training_step` gets soft targets (B, K) in the place of labels, which `F.cross_entropy` takes;
 `validation_step` and `test_step` get what they always got. The module's `forward` gives logits.
@@ -21,7 +21,7 @@ from auglabel.augment.base import Augmentation
 from auglabel.augment.randaug import RandAug
 from auglabel.augment_and_label import AugmentAndLabel
 from auglabel.errors import UserError, UserTypeError
-from auglabel.integrations.common import learned_for, own_share
+from auglabel.integrations.common import UpdateLog, learned_for, own_share
 from auglabel.util.checks import kind_of
 from auglabel.util.extras import extra_module
 
@@ -40,8 +40,9 @@ class LightningCallback(Callback):
     The update uses `loader`, or else the trainer's validation loader; every rank measures its own share. It
     comes before the epoch's checkpoint, which holds the labels' state. `keys` says where images and labels
     are in a batch: (0, 1) in a list, or names such as ("image", "label") in a dictionary. `mean` and `std`
-    are for images that are normalised already. Other options are those of `AugmentAndLabel`, which may
-    come instead of an augmentation.
+    are for images that are normalised already. Each update is logged as `auglabel/label_confidence`, the mean
+    of the table, `auglabel/gap` and `auglabel/share_of_time`. Other options are those of `AugmentAndLabel`,
+    which may come instead of an augmentation.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class LightningCallback(Callback):
 
     def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
         if stage == "fit":
+            self.log_of_updates = UpdateLog()
             self.epoch = -1  # a checkpoint, if there is one, is loaded after this
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -103,7 +105,9 @@ class LightningCallback(Callback):
             return
         self.epoch = trainer.current_epoch
         with torch.inference_mode(False), trainer.precision_plugin.forward_context():
-            self.learned.update(module, self._validation(trainer, module))
+            values = self.log_of_updates.update(self.learned, module, self._validation(trainer, module))
+        several = trainer.world_size > 1
+        module.log_dict(values, on_step=False, on_epoch=True, batch_size=1, sync_dist=several)
 
     def _validation(self, trainer: Trainer, module: LightningModule) -> Iterator[tuple[Tensor, Tensor]]:
         """This rank's (images, labels) of the validation set, none of them twice, as the module gets them."""

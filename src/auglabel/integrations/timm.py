@@ -1,6 +1,6 @@
 """timm: takes the place of its `Mixup` in a training loop.
 
-    mixup_fn = TimmMixup(AugMix(), num_classes, alpha=0.02, mean=config["mean"], std=config["std"])
+    mixup_fn = TimmMixup(AugMix(), num_classes, epochs=args.epochs, mean=config["mean"], std=config["std"])
     images, targets = mixup_fn(images, labels)      # as timm's loop does
     mixup_fn.update(model, loader_eval)             # after each epoch
 

@@ -1,7 +1,7 @@
 """Hugging Face's Trainer: a collator, a loss and a callback, which one object has.
 
     labels = TransformersCallback(
-        AugMix(), num_classes, alpha=0.02, validation=eval_dataset, mean=MEAN, std=STD
+        AugMix(), num_classes, validation=eval_dataset, mean=MEAN, std=STD
     )
     trainer = Trainer(
         ...,
@@ -30,7 +30,7 @@ from auglabel.augment.base import Augmentation
 from auglabel.augment.randaug import RandAug
 from auglabel.augment_and_label import AugmentAndLabel
 from auglabel.errors import UserError, UserTypeError
-from auglabel.integrations.common import Batch, learned_for
+from auglabel.integrations.common import Batch, UpdateLog, learned_for
 from auglabel.util.checks import kind_of
 from auglabel.util.extras import extra_module
 from auglabel.util.inference import unwrapped
@@ -73,7 +73,9 @@ class TransformersCallback(TrainerCallback):
     `validation` is the data set to learn from; each process measures its own share of it. The update comes
     before the epoch's checkpoint, whose trainer_state.json holds the labels' state: `resume_from_checkpoint`
     goes on with it. `mean` and `std` are those of the image processor, whose images are normalised; examples
-    have `pixel_values` and `labels` unless `keys` says otherwise. Other options are those of
+    have `pixel_values` and `labels` unless `keys` says otherwise. Each update is in the trainer's
+    `log_history` as `auglabel/label_confidence`, the mean of the table, `auglabel/gap` and
+    `auglabel/share_of_time`, and in what callbacks after this one log. Other options are those of
     `AugmentAndLabel`.
     """
 
@@ -92,6 +94,7 @@ class TransformersCallback(TrainerCallback):
         **options: Any,
     ) -> None:
         self.learned = learned_for(augment, num_classes, alpha, mean, std, options)
+        self.log_of_updates, self.unlogged = UpdateLog(), dict[str, float]()
         self.validation, self.batch_size, self.keys, self.collator = validation, batch_size, keys, collator
 
     def training(self, dataset: Any) -> TrainingSet:
@@ -125,6 +128,7 @@ class TransformersCallback(TrainerCallback):
     def on_train_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
         if 0 < state.num_train_epochs < ENDLESS:
             self.learned.expect(state.num_train_epochs)
+        self.log_of_updates = UpdateLog()
         found = state.stateful_callbacks.get(STATE)
         if found is not None:
             ours = self.learned.state_dict()
@@ -140,8 +144,16 @@ class TransformersCallback(TrainerCallback):
     def on_epoch_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:
         """Update the labels; Trainer evaluates and saves after this."""
         if self.learned.policy.adaptive:
-            self.learned.update(Logits(others["model"], self.keys[0]), self._share())
+            model = Logits(others["model"], self.keys[0])
+            self.unlogged = self.log_of_updates.update(self.learned, model, self._share())
+            state.log_history.append({**self.unlogged, "epoch": state.epoch, "step": state.global_step})
             self._record(state)
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **others: Any) -> None:
+        """Add what the last update said, for the callbacks that come after this one."""
+        if logs is not None:
+            logs.update(self.unlogged)
+            self.unlogged = {}
 
     def _record(self, state: Any) -> None:
         """Store the state as plain numbers, which JSON keeps exactly."""

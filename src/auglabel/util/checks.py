@@ -166,7 +166,8 @@ def _way_in(low: float, high: float) -> str:
         largest = 255 if high <= 256 else 65535
         return f"They look like 0..{largest}: divide by {largest}, or pass uint8."
     return (
-        "They look normalised: augment before normalising; normalisation belongs in the model's first layer."
+        "They look normalised: pass the mean= and std= that they were normalised with to AugmentAndLabel, or "
+        "augment before normalising, which belongs in the model's first layer."
     )
 
 

@@ -142,9 +142,11 @@ def meanings(call: Callable[..., Any]) -> dict[str, str]:
     if not is_dataclass(call):
         _, _, arguments = (inspect.getdoc(call) or "").partition("Args:\n")
         return {name: " ".join(text.split()) for name, text in _ARGUMENT.findall(arguments)}
-    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(call))).body
+    kinds = [kind for kind in reversed(inspect.getmro(call)) if is_dataclass(kind)]
+    definitions = [ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0] for kind in kinds]
     return {
         field.target.id: " ".join(str(text.value.value).split())
+        for definition in definitions
         for field, text in itertools.pairwise(definition.body)  # type: ignore[attr-defined]
         if isinstance(field, ast.AnnAssign)
         and isinstance(field.target, ast.Name)

@@ -43,6 +43,14 @@ def name_first(words: Sequence[str]) -> tuple[str | None, list[str]]:
     return (names[0] if names else None), rest
 
 
+def recipe_first(words: Sequence[str], such_as: str) -> tuple[str, list[str]]:
+    """The name of a recipe, which must come first, and the rest."""
+    name, rest = name_first(words)
+    if name is None:
+        raise UserError(f"which recipe? It comes first: {such_as}.")
+    return name, rest
+
+
 def require_no_more(words: Sequence[str]) -> None:
     if words:
         raise UserError(f'there is no option "{words[0].partition("=")[0]}"; --help lists them.')

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from auglabel.corrupt import SUITES
 from auglabel.lab.commands.arguments import name_first, require_no_more
 from auglabel.lab.parts.catalogue import AUGMENTATIONS, DATASETS, LABELS, LOSSES, REGIMES
+from auglabel.lab.parts.optimizers import OPTIMIZERS
 from auglabel.lab.parts.schedules import SCHEDULES
 from auglabel.lab.recipe.options import flags
 from auglabel.lab.recipe.read import recipe_names, recipe_text
@@ -30,6 +31,7 @@ LISTS: dict[str, Callable[[], list[str]]] = {
     "augmentations": lambda: list(AUGMENTATIONS),
     "labels": lambda: list(LABELS),
     "losses": lambda: list(LOSSES),
+    "optimizers": lambda: list(OPTIMIZERS),
     "schedules": lambda: list(SCHEDULES),
     "regimes": lambda: list(REGIMES),
     "corruptions": lambda: list(SUITES["all"]),

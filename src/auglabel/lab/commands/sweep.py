@@ -12,7 +12,7 @@ from pathlib import Path
 from rich.console import Console
 
 from auglabel.errors import UserError
-from auglabel.lab.commands.arguments import name_first
+from auglabel.lab.commands.arguments import recipe_first
 from auglabel.lab.recipe.options import flags, pairs
 from auglabel.lab.runs.files import locked
 from auglabel.lab.search.search import Searches
@@ -84,9 +84,7 @@ USAGE, OPTIONS, TAKES_RECIPE = "RECIPE", (SweepOptions, Executor), True
 
 
 def run(words: list[str]) -> None:
-    name, rest = name_first(words)
-    if name is None:
-        raise UserError("which recipe? It comes first: auglabel sweep embedded --over alpha=0.02,0.05.")
+    name, rest = recipe_first(words, "auglabel sweep embedded --over alpha=0.02,0.05")
     options, rest = flags(SweepOptions, rest)
     executor, rest = flags(Executor, rest)
     sweep_recipe(name, rest, options, executor)

@@ -74,6 +74,11 @@ class Contest:
         in_order = [jobs[n] for n in range(len(self.seeds)) for jobs in by_seed if jobs]
         return failed + run_all(in_order, self.results, executor, console)
 
+    def trained(self) -> dict[str, str]:
+        """The path of every finished run that is reported, with the name of its method."""
+        runs = [(each.name, self.results.run(job)) for each in self.candidates for job in self.jobs(each)]
+        return {str(run.path): name for name, run in runs if run.model_file.is_file()}
+
     def verdict(self) -> Verdict | None:
         """What the results that are there show; None before there are any."""
         clean, corrupted = Comparison("", ""), Comparison("", "")
@@ -86,8 +91,9 @@ class Contest:
         return Verdict(methods, methods[0], [clean, corrupted]) if methods else None
 
     def _trials(self, candidate: Candidate, value: str) -> list[Job]:
+        """Runs that choose hold validation images out to their end, also where the method gives them back."""
         jobs = [self._job(candidate, (value,), seed) for seed in CHOOSING_SEEDS]
-        return [replace(job, measured=()) for job in jobs]
+        return [replace(job, recipe=job.recipe.changed("give_back", None), measured=()) for job in jobs]
 
     def _nll(self, candidate: Candidate, value: str) -> float | None:
         """Mean over the choosing seeds; None while one is missing, infinite where it is no number."""

@@ -32,6 +32,7 @@ class LoadedNetwork:
     augment: Augmentation | None  # the one a run was trained with
     folder: Path  # where its results go
     notes: list[str] = field(default_factory=list)  # what a reader of its results should know
+    saw_validation: bool = False  # was it trained on the validation images?
 
     @property
     def title(self) -> str:
@@ -51,7 +52,16 @@ def network_of_run(run: Run, words: Sequence[str], checkpoint: str = "last") -> 
     model, weights = run.network(recipe, data, checkpoint)
     augment = augmentation_for(recipe.augment.name, **recipe.augment.options)
     about = {"run": str(run.path), **weights.about}
-    return LoadedNetwork(on_device(model), recipe, data, parts, about, augment, run.path / "eval")
+    return LoadedNetwork(
+        on_device(model),
+        recipe,
+        data,
+        parts,
+        about,
+        augment,
+        run.path / "eval",
+        saw_validation=weights.saw_validation(recipe),
+    )
 
 
 def network_of_weights(recipe: Recipe, file: str) -> LoadedNetwork:

@@ -10,7 +10,10 @@ from typing import Literal
 
 from auglabel.corrupt import SEVERITIES, suite
 from auglabel.errors import UserError
-from auglabel.util.checks import require_number, require_whole
+from auglabel.lab.runs.run import Run
+from auglabel.util.checks import require_number, require_whole, shown
+
+FITTED = ("both", "clean", "augmented")
 
 
 @dataclass(frozen=True)
@@ -27,8 +30,8 @@ class EvalOptions:
     """how many test images to use; all of them if not given"""
     resamples: int = 1000
     """of the bootstrap; 0 for no intervals"""
-    temperature: Literal["both", "clean", "augmented"] = "both"
-    """fit it on clean validation images (T), on images augmented as in the run's training (TA), or on both"""
+    temperature: str = "both"
+    """which validation images fit it: clean (T), augmented (TA) or both; or a run whose temperatures count"""
     batch_size: int = 250
     """images at a time"""
     workers: int = 0
@@ -37,16 +40,25 @@ class EvalOptions:
     """directory for the results; RUN/eval if not given"""
 
     def __post_init__(self) -> None:
-        require_whole("resamples", self.resamples, 0)
-        require_whole("batch_size", self.batch_size, 1)
-        require_whole("workers", self.workers, 0)
+        for name, least in (("resamples", 0), ("batch_size", 1), ("workers", 0)):
+            require_whole(name, getattr(self, name), least)
         if self.images is not None:
             require_whole("images", self.images, 1)
+        if self.temperature not in FITTED and not Run(Path(self.temperature)).exists():
+            raise UserError(
+                f"temperature must be {', '.join(FITTED)} or a run whose temperatures to take, "
+                f"got {shown(self.temperature)}, which is not a run."
+            )
 
     @cached_property
     def names(self) -> list[str]:
         """What `on` names, each once."""
         return list(dict.fromkeys(name.strip() for name in self.on.split(",")))
+
+    @property
+    def temperature_from(self) -> str | None:
+        """The run whose temperatures are taken, if another one's are."""
+        return None if self.temperature in FITTED else self.temperature
 
 
 @dataclass(frozen=True)

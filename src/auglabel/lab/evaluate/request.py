@@ -10,6 +10,7 @@ from typing import Any
 from rich.console import Console
 
 from auglabel import __version__
+from auglabel.errors import UserError
 from auglabel.lab.evaluate.conditions import Condition, conditions
 from auglabel.lab.evaluate.corrupted import CorruptedImages, overlaps
 from auglabel.lab.evaluate.evaluate import Evaluation, evaluate
@@ -61,13 +62,15 @@ class EvalRequest:
         words += self.corruptions.file_words if self.corrupted else []
         words += [f"epsilon{self.attack.epsilon:g}"] if self.attacks else []
         words += [] if options.images is None else [f"{options.images}images"]
-        words += [] if options.temperature == "both" else [f"temperature_{options.temperature}"]
+        words += [] if options.temperature == "both" else [f"temperature_{Path(options.temperature).name}"]
         return "-".join([*words, *(["best"] if options.checkpoint == "best" else [])])
 
 
 def fit(network: LoadedNetwork, options: EvalOptions) -> Fitted:
     """The temperatures that the options ask for; TA needs the augmentation of a run."""
     recipe = network.recipe
+    if network.saw_validation:
+        return Fitted(notes=["No temperature was fitted: the run was trained on its validation images too."])
     return fit_temperatures(
         Predictor(network.model, recipe.training.seed, options.batch_size, options.workers),
         network.parts.validation,
@@ -75,6 +78,18 @@ def fit(network: LoadedNetwork, options: EvalOptions) -> Fitted:
         clean=options.temperature != "augmented",
         bins=recipe.calibrate.bins,
     )
+
+
+def taken_from(first: LoadedNetwork, network: LoadedNetwork) -> Fitted:
+    """The temperatures of another run, for one that has no images to fit them on."""
+    if first.data.checksum != network.data.checksum:
+        raise UserError(f"{first.title} was trained on other images, so its temperature is not for this run.")
+    fitted = fit(first, EvalOptions())
+    if not fitted.scalings:
+        raise UserError(f"{first.title} has no temperature to take. {' '.join(fitted.notes)}")
+    count = len(first.parts.validation)
+    told = f"The temperatures are those of {first.title}, fitted on its {count:,} validation images."
+    return Fitted(fitted.scalings, notes=[*fitted.notes, told])
 
 
 def measure_network(
@@ -123,6 +138,7 @@ def _about(network: LoadedNetwork, request: EvalRequest) -> dict[str, Any]:
         "seed": network.recipe.training.seed,
         "resamples": request.options.resamples,
         "batch_size": request.options.batch_size,
+        "temperature_from": request.options.temperature_from,
         "attack": vars(request.attack) if request.attacks else None,
         "corruptions": corrupted,
     }

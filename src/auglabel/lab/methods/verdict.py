@@ -145,7 +145,25 @@ class Verdict:
         if self.seeds < 2:
             return ["With one seed nothing can be told apart: train at least three of each method."]
         others = [Line(method) for method in self.methods if method != self.plain_title]
-        return [*(self._sentence(line) for line in others), self._advice()]
+        return [*self._diagnosis(), *(self._sentence(line) for line in others), self._advice()]
+
+    def _diagnosis(self) -> list[str]:
+        """Whether the plain method is over-confident on clean images, where confidence was measured."""
+        accuracy = self.columns[0]
+        sure = replace(accuracy, metric="confidence").by_seed(self.plain)
+        right = accuracy.by_seed(self.plain)
+        if accuracy.place != CLEAN or len(sure) < 2 or sure.keys() != right.keys():
+            return []
+        low, high = Part("", [], [sure[seed] - right[seed] for seed in sure]).interval
+        word = (
+            "over-confident"
+            if low > 0
+            else "under-confident"
+            if high < 0
+            else "neither over- nor under-confident"
+        )
+        says, is_right = (accuracy.kind.shown(statistics.fmean(each.values())) for each in (sure, right))
+        return [f"{self.plain.title} is {word}: on average it says {says} % and is right on {is_right} %."]
 
     def _sentence(self, line: Line) -> str:
         clean = self._changes(line, CLEAN)

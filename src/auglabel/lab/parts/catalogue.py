@@ -90,6 +90,7 @@ def autolabel(
     grid: DistanceGrid,
     alpha: float | Literal["auto"] = "auto",
     start_table: str | None = None,
+    replay: str | None = None,  # which training reads: see lab/train/learned.py
     epochs: int | None = None,
 ) -> AutoLabel:
     """AutoLabel, from one-hot labels or from those of a file.
@@ -97,6 +98,7 @@ def autolabel(
     Args:
         alpha: how far one epoch moves a label: alpha times the calibration error; auto needs no setting
         start_table: file of an audit, or of a table that another run learned, to begin with
+        replay: a finished run whose labels are used, epoch by epoch, and none learned: no hold-out is needed
     """
     policy = AutoLabel(num_classes, len(grid), alpha, epochs)
     if start_table is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import replace
-from typing import Any
 
 import torch
 from torch import nn
@@ -17,8 +16,6 @@ from auglabel.lab.recipe.recipe import Recipe
 from auglabel.lab.recipe.seeding import generator_for
 from auglabel.models.by_name import MODELS, model_function
 from auglabel.util.inference import eval_mode
-
-NORMS = (nn.modules.batchnorm._BatchNorm, nn.GroupNorm, nn.LayerNorm, nn.modules.instancenorm._InstanceNorm)
 
 
 def data_for(recipe: Recipe) -> tuple[DataSet, Parts]:
@@ -73,17 +70,9 @@ def require_predictions(name: str, model: nn.Module, data: DataSet) -> None:
         )
 
 
-def optimizer_for(recipe: Recipe, model: nn.Module) -> torch.optim.SGD:
-    """SGD, with weight decay on everything or on all but normalisation layers."""
-    how = recipe.optimizer
-    norms = {p for module in model.modules() if isinstance(module, NORMS) for p in module.parameters()}
-    spared = [p for p in model.parameters() if how.decay == "not_norms" and p in norms]
-    decaying = [p for p in model.parameters() if how.decay == "everything" or p not in norms]
-    groups: list[dict[str, Any]] = [{"params": decaying}]
-    groups += [{"params": spared, "weight_decay": 0.0}] if spared else []
-    return torch.optim.SGD(
-        groups, highest_rate(recipe), how.momentum, weight_decay=how.weight_decay, nesterov=how.nesterov
-    )
+def optimizer_for(recipe: Recipe, model: nn.Module) -> torch.optim.Optimizer:
+    """The recipe's optimiser, whose weight decay may spare normalisation layers and biases."""
+    return recipe.optimizer.make(recipe.optimizer.groups(model), highest_rate(recipe))
 
 
 def highest_rate(recipe: Recipe) -> float:

@@ -13,10 +13,11 @@ from auglabel.augment.clean import Clean
 from auglabel.data.split import split
 from auglabel.errors import UserError
 from auglabel.lab.parts.catalogue import AUGMENTATIONS, DATASETS, LABELS, named
+from auglabel.lab.parts.optimizers import OPTIMIZERS
 from auglabel.lab.parts.schedules import SCHEDULES
-from auglabel.lab.recipe.recipe import Calibrate, Engine, Optimizer, Training, listed
+from auglabel.lab.recipe.recipe import Calibrate, Engine, Training, listed
 from auglabel.models.by_name import model_function
-from auglabel.util.checks import brief, shown
+from auglabel.util.checks import brief, entry, shown
 from auglabel.util.signatures import REQUIRED, Option, Unfit, converted, is_list, options_of
 
 Flags = TypeVar("Flags")
@@ -43,12 +44,12 @@ MENUS = {
         "one_hot",
         frozenset({"num_classes", "num_buckets", "grid", "epochs"}),
     ),
+    "optimizer": Menu(partial(entry, "optimizer", OPTIMIZERS), "sgd"),
     "schedule": Menu(partial(named, "schedule", SCHEDULES), "cosine", frozenset({"step", "steps"})),
 }
 PLAIN: dict[str, Callable[..., Any]] = {
     "split": split,
     "prepare": Clean,
-    "optimizer": Optimizer,
     "calibrate": Calibrate,
     "engine": Engine,
 }

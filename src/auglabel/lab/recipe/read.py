@@ -20,6 +20,7 @@ from auglabel.augment.clean import Clean
 from auglabel.errors import UserError
 from auglabel.lab.parts import schedules
 from auglabel.lab.parts.catalogue import HARD_LABELS, REGIMES, Regime, augmentation_for, labels_for
+from auglabel.lab.parts.optimizers import OPTIMIZERS
 from auglabel.lab.recipe.options import MENUS, PLAIN, RecipeError, all_options, checked, pairs, sections_of
 from auglabel.lab.recipe.recipe import Choice, Recipe, Training, flat, listed
 from auglabel.lab.recipe.row_recipes import row_recipes
@@ -200,13 +201,15 @@ class _Draft:
         """The recipe, once everything in it that can be made without data has been made."""
         made: dict[str, Any] = {
             section: self._made(section, PLAIN[section], found[section])
-            for section in ("optimizer", "calibrate", "engine")
+            for section in ("calibrate", "engine")
         }
         top = {field.name: found[field.name] for field in fields(Training)}
         choices: dict[str, Any] = {
             section: Choice(name, {k: v for k, v in found[section].items() if k != "name"})
             for section, name in self.names.items()
         }
+        name, options = choices.pop("optimizer")
+        made["optimizer"] = self._made("optimizer", OPTIMIZERS[name], options)
         plain = {"split": found["split"], "prepare": found["prepare"]}
         recipe = Recipe(training=self._made("", Training, top), **plain, **made, **choices)
         self._made("prepare", Clean, recipe.prepare)
@@ -214,7 +217,8 @@ class _Draft:
         augment = self._made("augment", make, recipe.augment.options)
         own = ":" in recipe.labels.name  # which may depend on how many classes the data have
         if not own and recipe.labels.name != "table":  # files are read when training begins
-            options = {key: value for key, value in recipe.labels.options.items() if key != "start_table"}
+            files = ("start_table", "replay")
+            options = {key: value for key, value in recipe.labels.options.items() if key not in files}
             self._made("labels", partial(labels_for, recipe.labels.name, 2, augment.grid), options)
         if recipe.training.loss in HARD_LABELS and recipe.labels.name != "one_hot":
             raise RecipeError(

@@ -10,6 +10,7 @@ import yaml
 
 from auglabel.errors import UserError
 from auglabel.lab.parts.catalogue import loss_function
+from auglabel.lab.parts.optimizers import Optimizer
 from auglabel.losses import GAMMA
 from auglabel.pooling import require_memory
 from auglabel.util.checks import require_number, require_whole, shown
@@ -33,6 +34,8 @@ class Training:
     """how much less a sure prediction counts in the loss focal; 3 if null. No other loss has it"""
     ema: float = 0.0
     """decay of an average of the weights, which is then what is measured and kept; 0: no average"""
+    give_back: float | None = None
+    """from this part of the epochs on the validation images are trained on too, and learned labels stay"""
 
     def __post_init__(self) -> None:
         require_whole("seed", self.seed, 0)
@@ -48,39 +51,18 @@ class Training:
             if self.loss != "focal":
                 raise UserError(f"gamma is an option of focal, not of {self.loss}: leave it out.")
         loss_function(self.loss)
+        if self.give_back is not None:
+            require_number("give_back", self.give_back, 0, 1)
+            if not 0 < self.held_out_epochs < self.epochs:
+                raise UserError(
+                    f"give_back must leave an epoch before it and one after it, but {self.give_back} is "
+                    f"{self.held_out_epochs} of {self.epochs}. The usual value is 0.7."
+                )
 
-
-@dataclass(frozen=True)
-class Optimizer:
-    """SGD, and what is done to its gradients"""
-
-    learning_rate: float = 0.1
-    """the highest of the schedule"""
-    per_batch: int | None = None
-    """learning_rate is for this batch size, and grows in proportion to the real one"""
-    momentum: float = 0.9
-    """of SGD"""
-    nesterov: bool = True
-    """Nesterov's momentum"""
-    weight_decay: float = 4e-4
-    """as PyTorch means it: added to the gradient, times the weight"""
-    decay: Literal["everything", "not_norms"] = "everything"
-    """which parameters decay: all, or all but those of normalisation layers"""
-    clip: float | None = None
-    """longest gradient, in the 2-norm over all parameters"""
-
-    def __post_init__(self) -> None:
-        require_number("learning_rate", self.learning_rate, 0)
-        require_number("momentum", self.momentum, 0, 1)
-        require_number("weight_decay", self.weight_decay, 0)
-        if self.per_batch is not None:
-            require_whole("per_batch", self.per_batch, 1)
-        if self.clip is not None:
-            require_number("clip", self.clip, 0)
-        if self.clip == 0:
-            raise UserError("clip must be above 0, or null: no gradient would be left.")
-        if self.nesterov and self.momentum == 0:
-            raise UserError("nesterov needs a momentum above 0; set optimizer.nesterov to false.")
+    @property
+    def held_out_epochs(self) -> int:
+        """Number of epochs before the validation images are trained on: all of them without `give_back`."""
+        return self.epochs if self.give_back is None else round(self.give_back * self.epochs)
 
 
 @dataclass(frozen=True)
@@ -190,11 +172,14 @@ def listed(value: Any) -> Any:
 
 
 def stored_meaning(recipe: Mapping[str, Any]) -> dict[str, Any]:
-    """A recipe that a run or result has stored: CCAT without `radius` is from before there was a choice."""
-    labels = recipe.get("labels")
+    """A recipe that a run or result has stored, with what it left out before there was a choice."""
+    labels, optimizer = recipe.get("labels"), recipe.get("optimizer")
+    found = dict(recipe)
     if isinstance(labels, dict) and labels.get("name") == "ccat":
-        return {**recipe, "labels": {"radius": "largest", **labels}}
-    return dict(recipe)
+        found["labels"] = {"radius": "largest", **labels}
+    if isinstance(optimizer, dict):
+        found["optimizer"] = {"name": "sgd", **optimizer}
+    return found
 
 
 def flat(sections: Mapping[str, Any], between: str = ".") -> dict[str, Any]:

@@ -73,6 +73,18 @@ def report(
     return write_report(runs, pictures, [*notes, *missing], options, console)
 
 
+def report_if_possible(
+    names: Sequence[str], out: Path, title: str, console: Console, titles: Mapping[str, str] | None = None
+) -> None:
+    """The same at the end of another command, which goes without where nothing can draw charts."""
+    try:
+        path = report(names, ReportOptions(out=str(out), title=title), [], console, titles)
+    except ImportError as missing:
+        console.print(f"No page was written: {missing}", markup=False, soft_wrap=True)
+    else:
+        console.print(f"All of it as a page, to open in a browser: {path}", markup=False, soft_wrap=True)
+
+
 def write_report(
     runs: Sequence[TrainedRun],
     pictures: Sequence[tuple[str, Picture]],

@@ -30,7 +30,7 @@ def _shape(scaled: Any, scaled_means: Any) -> dict[str, Any]:
     return {
         **{"checkpoint": str, "epoch": int, "data": {"checksum": str}},
         **{"attack?": (None, {"epsilon": float}), "notes": [str]},
-        **{"temperature?": (float, None), "temperatures?": {...: float}},
+        **{"temperature?": (float, None), "temperatures?": {...: float}, "temperature_from?": (str, None)},
         "corruptions?": (None, {"from": str, "names": [str], "severities": [int]}),
         "rows": [row | {"bins?": (None, dict)}],
         "means": [{"pairs": int, "figures": MEANS, "scaled": scaled_means}],
@@ -98,6 +98,7 @@ class MeasuredRun:
     corruptions: CorruptionFacts | None
     rows: Sequence[MeasuredRow]
     means: Sequence[MeasuredRow]  # of each corruption over its severities, and last of all pairs
+    temperature_from: str | None = None  # the run that they were fitted for, if not this one
 
     @classmethod
     def of(cls, found: Mapping[str, Any]) -> Self:
@@ -136,6 +137,7 @@ class MeasuredRun:
             about and CorruptionFacts(about["from"], about["names"], about["severities"]),
             rows,
             means,
+            found.get("temperature_from"),
         )
 
 
@@ -158,7 +160,10 @@ def read_evaluation(path: Path) -> MeasuredRun:
 
 
 def evaluations_of(run: Run, epoch: int, checksum: str) -> tuple[dict[str, MeasuredRun], list[str]]:
-    """The evaluations of a run as it is now, by the file's name, and notes on those that were left out."""
+    """The evaluations of a run as it is now, by the file's name, and notes on those that were left out.
+
+    Those at the temperatures of another run come last.
+    """
     found, notes = {}, []
     for file in sorted((run.path / "eval").glob("*.json")):
         evaluation = read_evaluation(file)
@@ -171,4 +176,4 @@ def evaluations_of(run: Run, epoch: int, checksum: str) -> tuple[dict[str, Measu
             notes.append(f"{file} is left out: it was measured on other images than the run's.")
         else:
             found[file.stem] = evaluation
-    return found, notes
+    return dict(sorted(found.items(), key=lambda each: each[1].temperature_from is not None)), notes

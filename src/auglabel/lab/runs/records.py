@@ -98,7 +98,7 @@ class Resumed:
 
 RUN_FACTS = {
     **{"versions": {...: str}, "seed": int, "parameters": int},
-    **{"measured?": str, "processes?": int, "device?": str, "threads?": int},
+    **{"measured?": str, "processes?": int, "device?": str, "threads?": int, "labelled_images?": int},
     "data": {
         **{"name": str, "checksum": str, "images": {"train": int, ...: int}},
         **{"classes?": [str], "notes?": [str], "mean?": [float], "std?": [float], "shape?": [int]},
@@ -119,6 +119,7 @@ class RunFacts:
     processes: int | None = None
     device: str | None = None
     threads: int | None = None
+    labelled_images: int | None = None  # used in all, for training and for the labels
     resumed: list[Resumed] | None = None
 
     @classmethod
@@ -134,7 +135,7 @@ class RunFacts:
 
 
 EPOCH = {  # a loss that is no number is of a step that half precision skipped
-    **{"epoch": int, "loss": math.inf, "validation?": {...: (math.inf, None)}},
+    **{"epoch": int, "loss": math.inf, "images?": int, "validation?": {...: (math.inf, None)}},
     **{"step?": int, "learning_rate?": math.inf, "confidence?": {...: math.inf}},
     **{"seconds?": {...: float}, "images_per_second?": float, "calibration_share?": float},
 }
@@ -148,6 +149,7 @@ class Epoch:
     step: int | None = None
     learning_rate: float | None = None
     loss: float
+    images: int | None = None  # trained on; in runs of older versions all that are for training
     validation: Mapping[str, float | None] = field(default_factory=dict)  # metrics; count is that of images
     confidence: Mapping[str, float] = field(default_factory=dict)  # of labels: mean, lowest, highest
     seconds: Mapping[str, float] = field(default_factory=dict)  # calibrating, validating
@@ -168,7 +170,8 @@ def seconds_by_part(facts: RunFacts, epochs: Sequence[Epoch]) -> dict[str, float
     speeds = [epoch.images_per_second or 0.0 for epoch in epochs]
     if not all(speed > 0 and epoch.seconds for speed, epoch in zip(speeds, epochs, strict=True)):
         return {}
-    found = {"training": sum(facts.data.images["train"] / speed for speed in speeds)}
+    counts = [epoch.images or facts.data.images["train"] for epoch in epochs]
+    found = {"training": sum(count / speed for count, speed in zip(counts, speeds, strict=True))}
     for epoch in epochs:
         for part, seconds in epoch.seconds.items():
             found[part] = found.get(part, 0.0) + seconds

@@ -43,11 +43,17 @@ class Weights(NamedTuple):
     checkpoint: str  # last or best
     epoch: int
     averaged: bool
+    batch: int = 0  # finished in the epoch after that one
 
     @property
     def about(self) -> dict[str, Any]:
         """Which weights these are, as results say it."""
         return {"checkpoint": self.checkpoint, "epoch": self.epoch, "averaged": self.averaged}
+
+    def saw_validation(self, recipe: Recipe) -> bool:
+        """Whether they were trained on the validation images, which then fit and measure nothing."""
+        training = recipe.training
+        return training.give_back is not None and (self.epoch, self.batch) > (training.held_out_epochs, 0)
 
 
 class Run:
@@ -225,11 +231,11 @@ class Run:
         found = load_checkpoint(self.best_file) if checkpoint == "best" else self.last()
         if found is None:
             raise UserError(f"{self.path} has no checkpoint yet: auglabel train --resume --out {self.path}.")
-        if wrong := mismatch(found.facts, {"epoch": int}):
+        if wrong := mismatch(found.facts, {"epoch": int, "batch?": int}):
             raise UserError(f"{self.path} has a checkpoint of another version: {wrong}.")
         average = part_of(found.tensors, "average.module")
         tensors = average or part_of(found.tensors, "model")
-        return Weights(tensors, checkpoint, found.facts["epoch"], bool(average))
+        return Weights(tensors, checkpoint, found.facts["epoch"], bool(average), found.facts.get("batch", 0))
 
     def network(self, recipe: Recipe, data: DataSet, checkpoint: str = "last") -> tuple[nn.Module, Weights]:
         """The network that the run trained, and which weights it has; `recipe` is the run's own."""

@@ -117,7 +117,7 @@ class Trial(NamedTuple):
         nll = None if seen is None else seen["nll"]
         study.tell(trial, math.nan if nll is None else nll)
         if trouble is None and seen is None:
-            return "a search goes by validation images, but --split.validation leaves none."
+            return "a search goes by validation images, but --split.validation or --give_back leaves none."
         return trouble
 
     def told(self) -> str:

@@ -41,7 +41,7 @@ def measured(run: Run) -> list[MetricOfImages]:
 
 
 def temperature_of(run: Run, checkpoint: str = "last", epoch: int | None = None) -> float | None:
-    """What `auglabel eval` fitted on the validation images as they are, if it was run on these weights."""
+    """What `auglabel eval` fitted on clean validation images, or took from another run, for these weights."""
     for evaluation in _evaluations(run, checkpoint):
         if epoch in (None, evaluation.epoch) and (found := evaluation.temperatures.get("T")) is not None:
             return found
@@ -102,11 +102,15 @@ def _results(config: Mapping[str, Any], metrics: Sequence[MetricOfImages]) -> di
 
 def _about(config: Mapping[str, Any]) -> str:
     data, labels, epochs = config["data"], config["labels"]["name"], config["epochs"]
+    joined = ""
+    if config["give_back"]:
+        count = data["images"].get("validation")
+        joined = f", joined by {count} validation images after {config['give_back']:.0%} of the epochs,"
     return (
         f"{_code(config['model']['name'])} for {len(config['id2label'])} classes, trained for {epochs} "
-        f"epoch{'' if epochs == 1 else 's'} on {data['images']['train']} images of {_plain(data['name'])} "
-        f"with the augmentation `{config['augment']['name']}` and the labels `{labels}`, by auglabel "
-        f"{config['auglabel_version']}. "
+        f"epoch{'' if epochs == 1 else 's'} on {data['images']['train']} images of {_plain(data['name'])}"
+        f"{joined} with the augmentation `{config['augment']['name']}` and the labels `{labels}`, "
+        f"by auglabel {config['auglabel_version']}. "
         "It takes pixels in [0, 1], or bytes; normalisation is its first layer."
     )
 
@@ -119,9 +123,14 @@ def _takes(config: Mapping[str, Any]) -> str:
             "## Input",
             "",
             f"It was trained on {taken}." if taken else "The size of its images was not recorded.",
-            f"Divide its logits by the temperature {temperature:.4g}, fitted on the validation images."
+            f"Divide its logits by the temperature {temperature:.4g}, fitted on validation images."
             if temperature
-            else "No temperature was fitted: `auglabel eval` before `auglabel share` does that.",
+            else "No temperature was fitted: "
+            + (
+                "the validation images were trained on, too."
+                if config["give_back"]
+                else "`auglabel eval` before `auglabel share` does that."
+            ),
         ]
     )
 

@@ -105,7 +105,7 @@ def config_of(recipe: Mapping[str, Any], facts: RunFacts, temperature: float | N
     """The network, what it takes, and what it was trained with; no paths."""
     data, classes = facts.data, facts.data.classes or []
     model, augment, labels = (dict(recipe[part]) for part in ("model", "augment", "labels"))
-    labels = {key: value for key, value in labels.items() if key not in ("path", "start_table")}
+    labels = {key: value for key, value in labels.items() if key not in ("path", "start_table", "replay")}
     taken = input_of(recipe, data)
     return {
         "format": FORMAT,
@@ -122,6 +122,7 @@ def config_of(recipe: Mapping[str, Any], facts: RunFacts, temperature: float | N
         "labels": labels,
         "data": {"name": data.name, "checksum": data.checksum, "images": data.images},
         "epochs": recipe["epochs"],
+        "give_back": recipe.get("give_back"),
         "seed": recipe["seed"],
         "auglabel_version": __version__,
     }

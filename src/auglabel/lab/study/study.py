@@ -117,7 +117,7 @@ class Study:
             value: [
                 Job(
                     f"{row.name}-{row.tuned}{value:g}-{seed}",
-                    self._recipe(row, [f"--labels.{row.tuned}={value:g}"], seed),
+                    self._recipe(row, [f"--labels.{row.tuned}={value:g}"], seed).changed("give_back", None),
                 )
                 for seed in self.choosing.seeds
             ]

@@ -49,7 +49,8 @@ def _kind(job: Job) -> Job:
     """Without what changes no cost: the seed, how far images are moved, and labels that do not learn."""
     recipe, labels = job.recipe, job.recipe.labels
     if ":" not in labels.name:  # a policy of the user's own may learn, too
-        labels = Choice("autolabel" if labels.name.startswith("autolabel") else "one_hot", {})
+        learns = "autolabel" in labels.name and labels.options.get("replay") is None
+        labels = Choice("autolabel" if learns else "one_hot", {})
     moves = {key: value for key, value in recipe.augment.options.items() if key not in HOW_FAR}
     recipe = replace(
         recipe,
@@ -84,10 +85,11 @@ def _parts(job: Job) -> Iterator[float]:
         start = time.process_time()
         trainer.learned.update(trainer.measured, batches(parts.validation, [rows]))
         share = len(parts.validation) / len(rows)
-        yield (time.process_time() - start) * share * job.recipe.training.epochs
+        yield (time.process_time() - start) * share * trainer.held_out
     prediction = _prediction(trainer)
-    yield prediction * len(parts.validation) * job.recipe.training.epochs
-    yield prediction * (len(parts.validation) + max(VIEWS, len(parts.validation)))  # to fit T and TA
+    yield prediction * len(parts.validation) * trainer.held_out
+    if job.recipe.training.give_back is None:
+        yield prediction * (len(parts.validation) + max(VIEWS, len(parts.validation)))  # to fit T and TA
     yield prediction * sum(_predictions(each, len(parts.test)) for each in job.measured)
 
 

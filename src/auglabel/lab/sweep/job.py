@@ -65,7 +65,9 @@ class Job:
         """A hash of all that decides the result and is not a default, so that a new option changes none."""
         given = flat(self.plain)
         expected = defaults_of({section: given[f"{section}.name"] for section in MENUS})
-        unusual = {k: v for k, v in given.items() if k.endswith(".name") or v != expected.get(k, ...)}
+        expected |= {f"{section}.name": ... for section in MENUS}  # names always count,
+        expected["optimizer.name"] = "sgd"  # but for this one, which older results do not have
+        unusual = {key: value for key, value in given.items() if value != expected.get(key, ...)}
         decides = [unusual, digest_words(self.measured), self.views]
         return hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()[:8]
 
@@ -149,7 +151,8 @@ class Results:
             seed=facts.seed,
             parameters=facts.parameters,
             data=facts.data,
-            labelled_images=facts.data.images["train"] + facts.data.images["validation"],
+            labelled_images=facts.labelled_images
+            or facts.data.images["train"] + facts.data.images["validation"],
             validation=epochs[-1].validation or None,
             labels=_labels_of(job, run),
             seconds={

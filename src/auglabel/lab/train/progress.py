@@ -39,11 +39,17 @@ class Progress:
             self.say("Calibration, validation and the kept model use the averaged weights.")
         if (turns := trainer.learned.updates_to_see_all(len(parts.validation))) > 1:
             visits, buckets = trainer.learned.visits, len(trainer.learned.augment.grid)
-            epochs = trainer.recipe.training.epochs
+            epochs = trainer.held_out
             self.say(
                 f"{len(parts.validation):,} validation images each visit {visits} of {buckets:,} buckets an "
                 f"epoch: all have been seen after {turns} epochs"
                 + (f", and this run has {epochs}." if turns > epochs else ".")
+            )
+        if (epochs := trainer.recipe.training.epochs) > trainer.held_out:
+            self.say(
+                f"From epoch {trainer.held_out + 1} of {epochs} on the {len(parts.validation):,} validation "
+                "images are trained on too, and learned labels stay as they are. Nothing is measured on them "
+                "any more: the best checkpoint is the last epoch's, and auglabel eval fits no temperature."
             )
         if trainer.step:
             self.say(f"going on from step {trainer.step:,} (epoch {trainer.state.epoch + 1})")

@@ -7,11 +7,19 @@ from dataclasses import replace
 
 import torch
 from accelerate.utils import gather_object
+from torch import Tensor
 
 from auglabel.errors import UserError
 from auglabel.lab.runs.checkpoint import Checkpoint, part_of, require_fitting
 from auglabel.lab.runs.records import CheckpointFacts
 from auglabel.lab.train.trainer import Trainer
+
+PARTS = {  # of a checkpoint, by the names that SGD and AdamW give to what they remember of a parameter
+    "momentum_buffer": "momentum",
+    "step": "adam_step",
+    "exp_avg": "adam_mean",
+    "exp_avg_sq": "adam_square",
+}
 
 
 def checkpoint_of(trainer: Trainer) -> Checkpoint:
@@ -23,8 +31,9 @@ def checkpoint_of(trainer: Trainer) -> Checkpoint:
     tensors |= {f"policy.{name}": value for name, value in trainer.learned.policy.state_dict().items()}
     tensors |= {f"pool.{name}": value for name, value in trainer.learned.pool.state_dict().items()}
     for name, parameter in trainer.plain.named_parameters():
-        if (momentum := trainer.optimizer.state[parameter].get("momentum_buffer")) is not None:
-            tensors[f"momentum.{name}"] = momentum
+        for key, value in trainer.optimizer.state.get(parameter, {}).items():
+            if value is not None:  # SGD's without momentum
+                tensors[f"{PARTS[key]}.{name}"] = value
     ranks = {}
     if trainer.world > 1:
         own = {name: value.cpu() for name, value in trainer.statistics().items()}
@@ -50,20 +59,27 @@ def restore(trainer: Trainer, checkpoint: Checkpoint, where: str) -> None:
         module.load_state_dict(values)
     if facts.scaler is not None and trainer.accelerator.scaler is not None:
         trainer.accelerator.scaler.load_state_dict(facts.scaler)
-    momenta = part_of(tensors, "momentum")
-    require_fitting({n: p for n, p in trainer.plain.named_parameters() if n in momenta}, momenta, where)
-    for name, parameter in trainer.plain.named_parameters():
-        if name in momenta:
-            momentum = torch.empty_like(parameter).copy_(momenta[name])  # with the parameter's strides
-            trainer.optimizer.state[parameter]["momentum_buffer"] = momentum
+    _restore_optimizer(trainer, tensors, where)
     trainer.state = facts.state
-    trainer.learned.updates.fill_(trainer.state.epoch)
+    trainer.learned.updates.fill_(min(trainer.state.epoch, trainer.held_out))
     if facts.processes == trainer.world > 1:
         trainer.state = replace(trainer.state, **facts.rank(trainer.rank))
         own = part_of(tensors, f"rank{trainer.rank}")
         require_fitting(trainer.statistics(), own, where)
         for name, buffer in trainer.statistics().items():
             buffer.copy_(own[name])
+
+
+def _restore_optimizer(trainer: Trainer, tensors: dict[str, Tensor], where: str) -> None:
+    """What the optimiser remembers of each parameter: nothing before the first step."""
+    for key, part in PARTS.items():
+        kept = part_of(tensors, part)
+        ours = {name: p for name, p in trainer.plain.named_parameters() if name in kept}
+        like = {name: torch.zeros(()) for name in ours} if key == "step" else ours
+        require_fitting(like, kept, where)
+        for name, parameter in ours.items():
+            value = torch.empty_like(like[name]).copy_(kept[name])  # with the parameter's strides and device
+            trainer.optimizer.state[parameter][key] = value
 
 
 def _facts(checkpoint: Checkpoint, trainer: Trainer, where: str) -> CheckpointFacts:
@@ -88,7 +104,7 @@ def _require_possible(facts: CheckpointFacts, trainer: Trainer) -> None:
     state = facts.state
     ranges = {
         "epoch": (state.epoch, 0, trainer.recipe.training.epochs),
-        "batch": (state.batch, 0, trainer.per_epoch),
+        "batch": (state.batch, 0, trainer.steps_in(state.epoch)),
         "images": (state.images, int(state.batch > 0), math.inf),
         "processes": (facts.processes, 1, math.inf),
     }

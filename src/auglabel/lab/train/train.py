@@ -25,6 +25,7 @@ from auglabel.lab.runs.checkpoint import save_weights
 from auglabel.lab.runs.records import DataFacts, RunFacts, SplitRows, versions
 from auglabel.lab.runs.run import Run
 from auglabel.lab.train.launch import stop_signals
+from auglabel.lab.train.learned import labelled_images
 from auglabel.lab.train.progress import Progress
 from auglabel.lab.train.saving import checkpoint_of, restore
 from auglabel.lab.train.trackers import require_trackers, trackers_for
@@ -157,7 +158,7 @@ def _train(
             if trainer.step < last:
                 raise KeyboardInterrupt
             return
-        before = trainer.state.best
+        before, trained_on_all = trainer.state.best, trainer.gives_back
         record = trainer.end_epoch()
         share = trainer.state.calibration_share
         record = replace(record, images_per_second=progress.speed(), calibration_share=share)
@@ -168,7 +169,7 @@ def _train(
             run.record_epoch(record, labels_of(trainer))
             for watcher in watchers:
                 watcher.log(flat(record.as_json(), "/"), step=record.epoch)
-        saver.save(best=nll < before)
+        saver.save(best=nll < before or trained_on_all)
         progress.epoch(record)
     if first:
         _finish(trainer, run)
@@ -202,6 +203,7 @@ def facts_of(recipe: Recipe, data: DataSet, parts: Parts, trainer: Trainer) -> R
         processes=trainer.world,
         device=str(trainer.device),
         threads=torch.get_num_threads(),
+        labelled_images=labelled_images(recipe, data, parts),
     )
 
 

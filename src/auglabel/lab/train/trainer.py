@@ -17,12 +17,11 @@ from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from auglabel.augment.clean import Clean, crop_and_flip
-from auglabel.augment_and_label import AugmentAndLabel
 from auglabel.by_class import AutoLabelByClass
 from auglabel.data.source import DataSet
 from auglabel.data.split import Parts
 from auglabel.errors import UserError
-from auglabel.lab.parts.catalogue import augmentation_for, labels_for, loss_function
+from auglabel.lab.parts.catalogue import loss_function
 from auglabel.lab.parts.schedules import SCHEDULES
 from auglabel.lab.recipe.build import highest_rate, model_for, optimizer_for
 from auglabel.lab.recipe.recipe import Recipe
@@ -30,6 +29,7 @@ from auglabel.lab.recipe.seeding import generator_for, seed_for
 from auglabel.lab.runs.records import Epoch, TrainingState
 from auglabel.lab.train import feed
 from auglabel.lab.train.accelerator import accelerator_for
+from auglabel.lab.train.learned import Replay, learned_for
 from auglabel.labels import TablePolicy
 from auglabel.measure import measure
 from auglabel.self_distilled import with_prediction
@@ -64,6 +64,8 @@ class Trainer:
             raise UserError(
                 f"{recipe.labels.name} learns from validation images, but --split.validation is 0."
             )
+        if recipe.training.give_back is not None and len(parts.validation) == 0:
+            raise UserError("give_back needs validation images to train on, but --split.validation is 0.")
         self.plain = model_for(recipe, data).to(self.device)
         self.optimizer = optimizer_for(recipe, self.plain)  # not wrapped: accelerate's wrapper costs 2 %
         self.average = averaged(self.plain, recipe.training.ema)
@@ -74,14 +76,33 @@ class Trainer:
         with warnings.catch_warnings():  # older torch lacks the new name of what `accelerator_for` asks for
             warnings.filterwarnings("ignore", "`broadcast_buffers` is deprecated", FutureWarning)
             self.model = self.accelerator.prepare(self.plain)
-        self.per_epoch = len(self._order(0))
-        self.steps = self.per_epoch * recipe.training.epochs
+        epochs, self.held_out = recipe.training.epochs, recipe.training.held_out_epochs
+        self.trained_on = [parts.train, parts.train if self.held_out == epochs else parts.joined()]
+        self.lengths = [len(self._order(0)), len(self._order(epochs - 1))]  # of such epochs, in steps
+        self.steps = self._steps_before(epochs)
         self.recent: list[Tensor] = []
 
     @property
     def step(self) -> int:
         """Number of steps finished."""
-        return self.state.epoch * self.per_epoch + self.state.batch
+        return self._steps_before(self.state.epoch) + self.state.batch
+
+    @property
+    def per_epoch(self) -> int:
+        """Number of steps of the epoch under way."""
+        return self.steps_in(self.state.epoch)
+
+    def steps_in(self, epoch: int) -> int:
+        return self.lengths[epoch >= self.held_out]
+
+    def _steps_before(self, epoch: int) -> int:
+        held_out = min(epoch, self.held_out)
+        return held_out * self.lengths[0] + (epoch - held_out) * self.lengths[1]
+
+    @property
+    def gives_back(self) -> bool:
+        """Whether the epoch under way trains on the validation images: they then measure nothing."""
+        return self.recipe.training.give_back is not None and self.state.epoch >= self.held_out
 
     @property
     def measured(self) -> nn.Module:
@@ -93,7 +114,8 @@ class Trainer:
         order, number = self._order(self.state.epoch), self.state.epoch
         shares = [rows[self.rank :: self.world] for rows in order[self.state.batch :]]
         draw = seed_for(self.seed, "crop", number)
-        loaded = feed.batches(self.parts.train, shares, draw=draw, workers=self.workers)
+        source = self.trained_on[self.gives_back]
+        loaded = feed.batches(source, shares, draw=draw, workers=self.workers)
         self.model.train()
         for rows in order[self.state.batch :]:
             if stop(self.step):
@@ -110,7 +132,7 @@ class Trainer:
     def _order(self, epoch: int) -> list[Tensor]:
         generator = generator_for(self.seed, "order", epoch)
         size = self.recipe.training.batch_size
-        return feed.shuffled(len(self.parts.train), size, generator, self.world)
+        return feed.shuffled(len(self.trained_on[epoch >= self.held_out]), size, generator, self.world)
 
     def _step(self, images: Tensor, labels: Tensor, whole: int) -> None:
         """One step on this rank's part of a batch of `whole` images."""
@@ -194,6 +216,7 @@ class Trainer:
             step=self.step,
             learning_rate=self._rate(self.step - 1),
             loss=loss / images,
+            images=int(images),
             validation=seen,
             confidence=self._spread(),
             seconds={"calibrating": calibrating, "validating": validating},
@@ -203,7 +226,10 @@ class Trainer:
 
     def _update_labels(self) -> float:
         """Learn from this rank's part of the validation images; returns the seconds that took."""
-        if not self.learned.policy.adaptive:
+        policy = self.learned.policy
+        if isinstance(policy, Replay):
+            policy.go_to(self.state.epoch + 1)
+        if not policy.adaptive or self.gives_back:
             return 0.0
         start = time.perf_counter()
         generator = generator_for(self.seed, "calibrate", self.state.epoch, self.rank)
@@ -215,8 +241,8 @@ class Trainer:
         return feed.batches(self.parts.validation, rows, workers=self.workers)
 
     def measure_validation(self) -> dict[str, float]:
-        """Accuracy and calibration on the validation images as they are; nothing if there are none."""
-        if len(self.parts.validation) == 0:
+        """Accuracy and calibration on the validation images as they are; nothing if none are held out."""
+        if len(self.parts.validation) == 0 or self.gives_back:
             return {}
         seen = measure(self.measured, self._validation_views(), bins=self.recipe.calibrate.bins)
         names = ("accuracy", "confidence", "ece", "debiased_ece", "nll", "brier")
@@ -261,16 +287,6 @@ class Trainer:
             for buffer in self.statistics().values():
                 dist.all_reduce(buffer)
                 buffer /= self.world
-
-
-def learned_for(recipe: Recipe, num_classes: int) -> AugmentAndLabel:
-    """The recipe's augmentation and label policy as one module."""
-    augment = augmentation_for(recipe.augment.name, **recipe.augment.options)
-    labels, how, epochs = recipe.labels, recipe.calibrate, recipe.training.epochs
-    policy = labels_for(labels.name, num_classes, augment.grid, epochs, **labels.options)
-    return AugmentAndLabel(
-        augment, policy=policy, rule=how.rule, visits=how.visits, memory=how.memory, bins=how.bins
-    )
 
 
 def averaged(model: nn.Module, decay: float) -> AveragedModel | None:
