@@ -12,8 +12,8 @@ from auglabel import Calibration
 from auglabel.cli import main
 from auglabel.data.embedded import load_embedded
 from auglabel.distance import DistanceGrid
+from auglabel.lab.audit import audit_network as command
 from auglabel.lab.audit.audit import Bucket, as_json, audit_of, wilson
-from auglabel.lab.commands import audit as command
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.recipe.seeding import generator_for
 from auglabel.table_file import load_table

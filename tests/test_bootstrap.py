@@ -8,8 +8,8 @@ import torch
 from conftest import random_probs
 
 from auglabel import Calibration, metrics
-from auglabel.lab.evaluate import bootstrap
-from auglabel.lab.evaluate.bootstrap import Figure, bootstrapped, drawn, interval, resampled
+from auglabel.lab.predictions import bootstrap
+from auglabel.lab.predictions.bootstrap import Figure, bootstrapped, drawn, interval, resampled
 
 
 def seeded(seed=0):

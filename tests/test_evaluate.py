@@ -17,12 +17,12 @@ from auglabel import RandAug, metrics
 from auglabel.attack import adversarial_accuracy, pgd
 from auglabel.data.embedded import load_embedded
 from auglabel.data.source import InMemory, Source
-from auglabel.lab.evaluate.bootstrap import Figure
 from auglabel.lab.evaluate.conditions import Condition, conditions
 from auglabel.lab.evaluate.evaluate import Row, evaluate
 from auglabel.lab.evaluate.mean_over_corruptions import means_over_corruptions
 from auglabel.lab.evaluate.options import Attack
 from auglabel.lab.evaluate.predict import Predictor, fit_temperatures
+from auglabel.lab.predictions.bootstrap import Figure
 from auglabel.lab.recipe.seeding import generator_for
 from auglabel.scaling import TemperatureScaling
 

@@ -8,10 +8,10 @@ import math
 import pytest
 from rich.console import Console
 
-from auglabel.lab.evaluate.bootstrap import Figure
 from auglabel.lab.evaluate.evaluate import Evaluation, Row
-from auglabel.lab.evaluate.figures import STREAMING
 from auglabel.lab.evaluate.results import as_csv, as_json, as_tables
+from auglabel.lab.predictions.bootstrap import Figure
+from auglabel.lab.predictions.figures import STREAMING
 
 NAMES = [*STREAMING, "equal_mass_ece", "classwise_ece", "aurc"]
 

@@ -277,7 +277,7 @@ def test_help_shows_the_options_of_the_recipe_too(capsys):
         (["--over", "alpha=1;alpha=2"], r"--over has alpha twice"),
         (["--over", "alpha=0.1,0.10"], r"alpha0.1-seed0 and alpha0.10-seed0 are the same recipe"),
         (["--over", "epoch=1"], r'no option "epoch".*"epochs"'),
-        (["--over", "alpha=x"], r"--alpha: labels.alpha must be a number, got x"),
+        (["--over", "alpha=x"], r"--alpha: labels.alpha must be a number or one of 'auto', got x"),
         (["--over", "seed=1,2"], r"--seed: a sweep has several"),
         (["--seed", "3"], r"--seed: a sweep has several"),
         (["--alpha", "3", "--over", "labels.alpha=1"], r"labels.alpha is set in --over and by --alpha"),

@@ -6,29 +6,21 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
 from auglabel.lab.commands.arguments import recipe_first
 from auglabel.lab.commands.sweep import tell_cost
 from auglabel.lab.compare.candidates import of_file, usual
 from auglabel.lab.compare.contest import Contest
-from auglabel.lab.methods.verdict import SHOWN, Verdict
+from auglabel.lab.compare.outcome import tell
 from auglabel.lab.recipe.options import flags
 from auglabel.lab.recipe.read import read_recipe
-from auglabel.lab.report.report import report_if_possible
 from auglabel.lab.runs.files import locked
-from auglabel.lab.runs.metric_list import METRICS
 from auglabel.lab.sweep.executor import Executor, require_done
 from auglabel.lab.sweep.grid import Shared
 from auglabel.lab.sweep.job import Results
 from auglabel.lab.sweep.measurement import Measurement
 from auglabel.util.checks import require_whole
-
-SIGNS = {"best": "*", "equal": "=", "": " "}
-TITLE = "Which labels should I use?"
-TEMPERATURES = "T, TA: at the temperature of lowest NLL on clean, on augmented validation images"
 
 
 @dataclass(frozen=True)
@@ -86,42 +78,5 @@ def run(words: list[str]) -> None:
     out.mkdir(parents=True, exist_ok=True)
     with locked(out, f"another comparison is under way in {out}: wait for it, or name another --out."):
         failed = contest.run(executor, console)
-        _tell(contest, out, console)
+        tell(contest, out, console)
     require_done(failed, len(contest.planned))
-
-
-def _tell(contest: Contest, out: Path, console: Console) -> None:
-    """What was chosen, the table and the verdict, and all of it as a page."""
-    for candidate in contest.candidates:
-        value = contest.chosen(candidate)
-        if value:
-            console.print(
-                f"{candidate.name}: {candidate.option} {value[0]} has the lowest NLL on augmented validation "
-                f"images, of {', '.join(candidate.values)}.",
-                markup=False,
-                soft_wrap=True,
-            )
-    if (verdict := contest.verdict()) is not None:
-        show(verdict, console)
-    if titles := contest.trained():
-        report_if_possible(list(titles), out / "compare.html", TITLE, console, titles)
-
-
-def show(verdict: Verdict, console: Console) -> None:
-    """Print the small table, clean images first, and the sentences."""
-    caption = "mean ± standard deviation over seeds; * best, = not told apart from it"
-    table = Table(box=box.SIMPLE_HEAD, padding=0, caption=f"{caption}\n{TEMPERATURES}")
-    for title in ("images", "labels"):
-        table.add_column(title, overflow="fold")
-    for metric in SHOWN:
-        table.add_column(f" {METRICS[metric].heading}", justify="right", no_wrap=True)
-    for place in dict.fromkeys(column.place for column in verdict.columns):
-        table.add_section()
-        for number, (title, cells) in enumerate(verdict.rows):
-            there = zip(verdict.columns, cells, strict=True)
-            marked = {c.metric: f"{cell.text}{SIGNS[cell.mark]}" for c, cell in there if c.place == place}
-            images = str(place[0]) if number == 0 else ""
-            table.add_row(images, title, *(marked.get(metric, "-") for metric in SHOWN))
-    console.print(table)
-    for sentence in verdict.sentences:
-        console.print(sentence, markup=False, soft_wrap=True)

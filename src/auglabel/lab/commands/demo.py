@@ -15,9 +15,9 @@ from rich.console import Console
 from rich.table import Table
 
 from auglabel.lab.commands.arguments import require_no_more
-from auglabel.lab.commands.compare import TITLE, show
 from auglabel.lab.compare.candidates import usual
 from auglabel.lab.compare.contest import Contest
+from auglabel.lab.compare.outcome import TITLE, show
 from auglabel.lab.pictures.terminal import heat_map
 from auglabel.lab.recipe.options import flags
 from auglabel.lab.recipe.read import read_recipe

@@ -14,8 +14,8 @@ from auglabel.data.source import DataSet, Source
 from auglabel.errors import UserError
 from auglabel.lab.evaluate.conditions import Condition
 from auglabel.lab.evaluate.corrupted import Reordered
-from auglabel.lab.evaluate.figures import Figures, bins_of, figures
 from auglabel.lab.evaluate.predict import Fitted, Predictor, fit_temperatures
+from auglabel.lab.predictions.figures import Figures, bins_of, figures
 from auglabel.lab.recipe.seeding import generator_for
 from auglabel.util.checks import require_whole
 

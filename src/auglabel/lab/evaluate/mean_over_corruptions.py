@@ -6,8 +6,8 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from auglabel.lab.evaluate.bootstrap import Figure
 from auglabel.lab.evaluate.evaluate import Row
+from auglabel.lab.predictions.bootstrap import Figure
 
 
 class Mean(NamedTuple):

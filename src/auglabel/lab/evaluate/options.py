@@ -40,9 +40,8 @@ class EvalOptions:
     """directory for the results; RUN/eval if not given"""
 
     def __post_init__(self) -> None:
-        require_whole("resamples", self.resamples, 0)
-        require_whole("batch_size", self.batch_size, 1)
-        require_whole("workers", self.workers, 0)
+        for name, least in (("resamples", 0), ("batch_size", 1), ("workers", 0)):
+            require_whole(name, getattr(self, name), least)
         if self.images is not None:
             require_whole("images", self.images, 1)
         if self.temperature not in FITTED and not Run(Path(self.temperature)).exists():

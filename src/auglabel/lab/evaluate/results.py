@@ -12,9 +12,9 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from auglabel.lab.evaluate.bootstrap import Figure
 from auglabel.lab.evaluate.evaluate import Evaluation
 from auglabel.lab.evaluate.mean_over_corruptions import means_over_corruptions
+from auglabel.lab.predictions.bootstrap import Figure
 from auglabel.lab.runs.evaluations import EVALUATION_FORMAT, TA, T
 from auglabel.lab.runs.metric_list import METRICS
 

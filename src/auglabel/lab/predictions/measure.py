@@ -13,8 +13,8 @@ from auglabel import metrics
 from auglabel.calibration import Calibration
 from auglabel.decomposition import Decomposition, decompose
 from auglabel.errors import UserError
-from auglabel.lab.evaluate.bootstrap import Figure
-from auglabel.lab.evaluate.figures import Figures, bins_of, figures
+from auglabel.lab.predictions.bootstrap import Figure
+from auglabel.lab.predictions.figures import Figures, bins_of, figures
 from auglabel.lab.predictions.files import Predictions
 from auglabel.scaling import IsotonicScaling, TemperatureScaling, VectorScaling
 from auglabel.util.checks import require_whole

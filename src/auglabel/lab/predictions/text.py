@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from auglabel.lab.evaluate.bootstrap import Figure
+from auglabel.lab.predictions.bootstrap import Figure
 from auglabel.lab.predictions.measure import Report
 from auglabel.lab.runs.metric_list import METRICS
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from auglabel import metrics
 from auglabel.calibration import CONFIDENCE, CORRECT, COUNT, Calibration
-from auglabel.lab.evaluate.bootstrap import Figure, bootstrapped, interval, resampled
+from auglabel.lab.predictions.bootstrap import Figure, bootstrapped, interval, resampled
 from auglabel.lab.recipe.seeding import generator_for
 
 STREAMING = ("accuracy", "confidence", "ece", "debiased_ece", "max_ce", "nll", "brier")

@@ -1,0 +1,162 @@
+"""Audit a network: that of a run, one with weights, or a program, on any labelled images."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from rich.console import Console
+from torch import nn
+
+from auglabel import __version__
+from auglabel.augment.base import Augmentation
+from auglabel.augment.clean import Clean
+from auglabel.data.source import DataSet, Source, Subset
+from auglabel.data.split import Parts
+from auglabel.errors import UserError
+from auglabel.lab.audit.audit import Audit, as_json, audit_of
+from auglabel.lab.audit.exported_network import load_program
+from auglabel.lab.evaluate.evaluate import some_rows
+from auglabel.lab.evaluate.network import load_into, on_device
+from auglabel.lab.parts.catalogue import augmentation_for
+from auglabel.lab.pictures.terminal import heat_map
+from auglabel.lab.recipe.build import data_for, model_for
+from auglabel.lab.recipe.options import pairs
+from auglabel.lab.recipe.read import read_recipe
+from auglabel.lab.recipe.recipe import Recipe
+from auglabel.lab.recipe.seeding import generator_for
+from auglabel.lab.runs.checkpoint import load_weights
+from auglabel.lab.runs.run import Run
+from auglabel.lab.train import feed
+from auglabel.measure import calibrate
+from auglabel.util.checks import require_whole
+from auglabel.util.checksummed_json import write_checksummed
+
+Part = Literal["validation", "test", "all"]
+
+
+@dataclass(frozen=True)
+class AuditOptions:
+    """Which network, if it is not a run's, and which images"""
+
+    weights: str | None = None
+    """safetensors or .pth file with the weights of --model"""
+    program: str | None = None
+    """TorchScript, or an exported program (.pt2), that takes pixels in [0, 1]"""
+    part: Part | None = None
+    """images to use; if not given a run's validation images, and for others the test images, or all"""
+    images: int | None = None
+    """how many of them, drawn once; all if not given"""
+    batch_size: int = 250
+    """images at a time"""
+    out: str | None = None
+    """JSON file, which training takes as a label table; RUN/audit.json or audit.json if not given"""
+
+    def __post_init__(self) -> None:
+        require_whole("batch_size", self.batch_size, 1)
+        if self.images is not None:
+            require_whole("images", self.images, 1)
+        if self.weights is not None and self.program is not None:
+            raise UserError("weights go with --model; a --program has its own.")
+
+
+def audit_network(name: str | None, options: AuditOptions, words: Sequence[str], console: Console) -> Path:
+    """Audit the network of a run or from elsewhere; print what came out and write it."""
+    run = None if name is None else Run(Path(name))
+    if run is not None:
+        run.require()
+    recipe = read_recipe(None if run is None else str(run.recipe_file), words)
+    augment = _augmentation(recipe, words)
+    data, parts = data_for(recipe)
+    model, about = _network(run, options, recipe, data, parts)
+    source, part = _images(run, options, data, parts, recipe.training.seed)
+    with console.status("asking the network"):
+        audit = _asked(model, augment, source, options.batch_size, recipe.training.seed, len(data.classes))
+    _show(audit, console)
+    out = Path(options.out) if options.out else (run.path if run else Path()) / "audit.json"
+    facts = {
+        "auglabel": __version__,
+        **about,
+        "augment": {"name": recipe.augment.name, **recipe.augment.options},
+        "data": {"name": data.name, "checksum": data.checksum, "part": part, "images": len(source)},
+        "seed": recipe.training.seed,
+    }
+    write_checksummed(out, as_json(audit, facts))
+    return out
+
+
+def _augmentation(recipe: Recipe, words: Sequence[str]) -> Augmentation:
+    """The one asked for, or the run's own; RandAug for a run that was trained without one."""
+    augment = augmentation_for(recipe.augment.name, **recipe.augment.options)
+    asked = any(key.startswith(("augment", "regime")) for key, _ in pairs(words))
+    return augmentation_for("randaug") if len(augment.grid) == 1 and not asked else augment
+
+
+def _network(
+    run: Run | None, options: AuditOptions, recipe: Recipe, data: DataSet, parts: Parts
+) -> tuple[nn.Module, dict[str, Any]]:
+    if run is not None:
+        run.require_data(data, parts)
+        model, weights = run.network(recipe, data)
+        if weights.saw_validation(recipe) and options.part in (None, "validation"):
+            raise UserError(
+                f"{run.path} was trained on its validation images too: audit it with --part test."
+            )
+        return model, {"run": str(run.path), **weights.about}
+    if options.program is not None:
+        return load_program(Path(options.program), data), {"program": options.program}
+    model = model_for(recipe, data)
+    if options.weights is None and not recipe.model.options.get("pretrained"):
+        raise UserError(
+            "which network? Give a run, or --model NAME with --weights FILE.safetensors or with "
+            "--model.pretrained true, or --program FILE; and --data."
+        )
+    if options.weights is not None:
+        load_into(model, load_weights(Path(options.weights)), options.weights)
+    return model, {"model": recipe.model.name, "weights": options.weights}
+
+
+def _images(
+    run: Run | None, options: AuditOptions, data: DataSet, parts: Parts, seed: int
+) -> tuple[Source, str]:
+    """The images of a part, or some of them, and which part."""
+    part: Part = options.part or (
+        "validation" if run is not None else "test" if data.test is not None else "all"
+    )
+    everything = Subset(data.train, torch.arange(len(data.train)))
+    chosen = {"validation": parts.validation, "test": parts.test, "all": everything}[part]
+    if len(chosen) == 0:
+        raise UserError(f"there are no {part} images to audit on: see --part.")
+    return Subset(chosen, some_rows(len(chosen), options.images, seed)), part
+
+
+def _asked(
+    model: nn.Module, augment: Augmentation, source: Source, batch_size: int, seed: int, classes: int
+) -> Audit:
+    model, rows = on_device(model), feed.in_turn(source, batch_size)
+    clean, seen = (
+        calibrate(model, each, feed.batches(source, rows), generator=generator_for(seed, "audit"))
+        for each in (Clean(pad=0, flip=False), augment)
+    )
+    return audit_of(clean, seen, augment.grid, classes)
+
+
+def _show(audit: Audit, console: Console) -> None:
+    grid, clean = audit.grid, audit.clean
+    low, high = clean.interval
+    console.print(
+        f"As they are: accuracy {clean.accuracy:.1%} ({low:.1%} to {high:.1%}), confidence "
+        f"{clean.confidence:.1%}, ECE {clean.ece:.1%}, {clean.count:,} images.",
+        markup=False,
+        soft_wrap=True,
+    )
+    for title, values in (
+        ("Accuracy, %: the lowest label that AutoLabel's rule allows", [b.accuracy for b in audit.buckets]),
+        ("Label confidence that this network calls for, %", [audit.label(b) for b in audit.buckets]),
+    ):
+        console.print(heat_map(grid.kinds, grid.levels, values, title))
+    for sentence in audit.sentences():
+        console.print(sentence, markup=False, soft_wrap=True)
