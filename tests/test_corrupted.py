@@ -1,7 +1,9 @@
 """`auglabel eval --on corrupted`: pictures made on the fly or read from copies, and what is said of them."""
 
 import json
+import shutil
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from torch.nn import functional as F
 from auglabel import cli
 from auglabel.corrupt import SUITES, corrupt
 from auglabel.corrupt.frost import PHOTOGRAPHS
+from auglabel.data.decode import Streamed
 from auglabel.data.embedded import embedded, load_embedded
 from auglabel.data.folder import folder
 from auglabel.data.source import InMemory, Subset, in_memory
@@ -24,6 +27,7 @@ from auglabel.lab.evaluate.corrupted import CorruptedImages, Made, overlaps
 from auglabel.lab.evaluate.evaluate import evaluate
 from auglabel.lab.evaluate.options import Attack, Corruptions
 from auglabel.lab.runs.run import Run
+from auglabel.lab.train.feed import batches
 from auglabel.models.small import SmallNet
 
 SPLIT = ["--split.train", "100", "--split.validation", "60", "--split.test", "200"]
@@ -380,3 +384,50 @@ def test_streamed_images_are_not_kept_whose_checksum_says_nothing_of_their_pixel
     source.streams = True
     kept_in(tmp_path).source(source, data_of(source)).fetch(torch.arange(3))
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture
+def streamed(tmp_path):
+    """Eight pictures of two classes as files, which are decoded when they are fetched."""
+    for row in range(8):
+        pixels = np.random.default_rng(row).integers(0, 256, (20, 24, 3), dtype=np.uint8)
+        path = tmp_path / "files" / "ab"[row % 2] / f"{row}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(pixels).save(path)
+    return folder(tmp_path / "files", size=18, memory_gb=0, cache=False).train
+
+
+def test_files_are_decoded_once_for_all_corruptions_and_severities(streamed, monkeypatch):
+    plain = streamed.fetch(torch.arange(8))
+    decoded, fetch = [], Streamed.fetch
+    monkeypatch.setattr(
+        Streamed,
+        "fetch",
+        lambda self, rows, draw=None: decoded.extend(rows.tolist()) or fetch(self, rows, draw),
+    )
+    images, part = CorruptedImages(Corruptions(severities=(1, 4))), Subset(streamed, torch.tensor([6, 1, 3]))
+    for condition in conditions(["fog", "contrast"], Attack(), images):
+        found = condition.source(part, None).fetch(torch.tensor([0, 2, 1]))
+        wanted = corrupt(plain, condition.on, condition.severity, index=torch.arange(8))[[6, 3, 1]]
+        assert torch.equal(found, wanted)
+    assert sorted(decoded) == [1, 3, 6]
+
+
+def test_without_room_on_the_disk_files_are_decoded_each_time(streamed, monkeypatch):
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=100))
+    (condition,) = conditions(["fog"], Attack(), CorruptedImages(Corruptions(severities=(2,))))
+    source = condition.source(streamed, None)
+    assert source.source is streamed
+    assert len(source.fetch(torch.arange(2))) == 2
+
+
+def test_workers_corrupt_files_to_the_same_bits(streamed):
+    rows = [torch.arange(0, 4), torch.arange(4, 8)]
+    for condition in conditions(
+        ["frost", "glass_blur"], Attack(), CorruptedImages(Corruptions(severities=(3,)))
+    ):
+        alone, helped = (
+            [images for images, _ in batches(condition.source(streamed, None), rows, workers=workers)]
+            for workers in (0, 2)
+        )
+        assert all(map(torch.equal, alone, helped))

@@ -19,6 +19,8 @@ from auglabel.data import decode, picture
 from auglabel.data.folder import IMAGENET, folder, imagenet
 from auglabel.data.picture import Frame, random_box
 from auglabel.data.source import Subset
+from auglabel.lab.recipe.build import data_for
+from auglabel.lab.recipe.read import read_recipe
 
 
 @pytest.fixture(autouse=True)
@@ -730,3 +732,17 @@ def test_colours_that_a_palette_lacks_make_a_broken_image(tree, memory_gb, monke
     monkeypatch.setattr("auglabel.data.picture.coloured", lacking)
     with pytest.raises(ValueError, match=r"is broken and cannot be read as an image \(palette index"):
         folder(tree, memory_gb=memory_gb, cache=False).train.fetch(torch.tensor([0]))
+
+
+def test_imagenet_s_halves_are_the_same_for_every_seed_and_older_runs_keep_their_own(
+    small_imagenet, tmp_path
+):
+    def halves(name, seed):
+        recipe = read_recipe(name, [f"--data.root={small_imagenet}", f"--seed={seed}"])
+        _, parts = data_for(recipe)
+        return parts.validation.rows.tolist(), parts.test.rows.tolist()
+
+    assert halves("imagenet", 1) == halves("imagenet", 2)
+    stored = tmp_path / "before.yaml"  # as runs of an earlier version have it
+    stored.write_text("data: {name: imagenet}\nsplit: {validation: 0.5, validation_from: test}\n")
+    assert len({str(halves(str(stored), seed)) for seed in range(5)}) > 1

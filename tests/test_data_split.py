@@ -172,3 +172,23 @@ def test_a_cut_that_does_not_fit_says_so_with_its_numbers(options, sentence):
 def test_validation_cannot_come_from_test_images_that_are_not_there():
     with pytest.raises(ValueError, match="toy has no test images to cut validation from"):
         split(data_set([5, 5]), validation=2, validation_from="test", generator=seeded())
+
+
+def test_a_seed_of_its_own_fixes_which_images_validate_and_test_whatever_the_run_draws():
+    data = data_set([30, 30], [20, 20])
+
+    def parts(seed, run, train=None):
+        options = {"validation": 0.5, "validation_from": "test", "train": train, "seed": seed}
+        return split(data, generator=seeded(run), **options)
+
+    one, other = parts(7, run=1), parts(7, run=2, train=10)
+    assert one.validation.rows.tolist() == other.validation.rows.tolist()
+    assert one.test.rows.tolist() == other.test.rows.tolist()
+    assert parts(7, 1, 10).train.rows.tolist() != other.train.rows.tolist()  # which are the run's own
+    assert parts(8, run=1).test.rows.tolist() != one.test.rows.tolist()
+    assert parts(None, run=1).test.rows.tolist() != parts(None, run=2).test.rows.tolist()
+
+
+def test_the_seed_of_a_split_is_a_whole_number():
+    with pytest.raises(ValueError, match="seed must be at least 0, got -1"):
+        split(data_set([5, 5]), seed=-1, generator=seeded())

@@ -63,8 +63,7 @@ SMALLER = {
 }
 # Blocks of text that no command before them printed, by what they begin with.
 NOT_COMPARED = {
-    " images         labels ": "the demo's table; that it is part of the whole one is checked below",
-    "        2,000 test images a row": "the demo's figures, which took minutes",
+    " images    labels ": "the demo, which took minutes; that README has an excerpt of it is checked below",
     "auglabel: mine.yaml, line 6": "checked below",
     "6 runs, 3 points x 2 seeds": "figures of a sweep, which took minutes",
     "Problems\n": "of another machine; tests/test_doctor.py checks the screen",
@@ -245,7 +244,7 @@ def stop_at_work(patch):
     patch.setattr(corrupted, "corrupted", stop)
     patch.setattr(inspect, "inspect_run", stop)
     patch.setattr(reported, "read_run", stop)
-    patch.setattr(demo, "sweep_of", stop)
+    patch.setattr(demo, "contest_of", stop)
     patch.setattr(doctor, "gather", stop)
     patch.setattr(sweep, "_tell", stop)
     patch.setattr(Study, "require_data", stop)

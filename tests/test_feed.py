@@ -1,5 +1,7 @@
 """Batches: who gets which rows, and that worker processes change nothing but the time."""
 
+import os
+
 import numpy as np
 import pytest
 import torch
@@ -8,8 +10,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from auglabel.data.folder import folder
-from auglabel.data.source import InMemory, Subset
-from auglabel.lab.train.feed import batches, in_turn, shuffled
+from auglabel.data.source import InMemory, Source, Subset
+from auglabel.lab.train.feed import Feed, batches, in_turn, shuffled
 
 
 def seeded(seed=0):
@@ -92,14 +94,41 @@ def test_workers_give_the_same_batches_as_none(pictures):
     assert torch.equal(alone[0][0], source.fetch(ROWS[0]))
 
 
-def test_the_same_draw_gives_the_same_crops_with_workers_or_without(pictures):
-    source = folder(pictures, size=6, train_crop="random_resized").train
-    one, helped, other = (
-        torch.cat([images for images, _ in batches(source, ROWS, draw=draw, workers=workers)])
-        for draw, workers in ((7, 0), (7, 2), (8, 0))
+@pytest.mark.parametrize("decode", ["exact", "fast"])
+def test_the_same_draw_gives_the_same_crops_with_any_number_of_workers(pictures, decode):
+    source = folder(pictures, size=6, train_crop="random_resized", decode=decode).train
+    one, *helped, other = (
+        torch.cat([images for images, _ in Feed(source, workers).batches(ROWS, draw)])
+        for draw, workers in ((7, 0), (7, 1), (7, 2), (8, 0))
     )
-    assert torch.equal(one, helped)
+    assert all(torch.equal(one, each) for each in helped)
     assert not torch.equal(one, other)
+
+
+class Pids(Source):
+    """A streaming source whose pixels say which process made them, and in which draw."""
+
+    streams = True
+
+    def __init__(self, count):
+        self.labels, self.shape = torch.arange(count), (1, 1, 2)
+
+    def fetch(self, rows, draw=None):
+        made = torch.tensor([os.getpid(), -1 if draw is None else draw])
+        return made.expand(len(rows), 1, 1, 2).clone()
+
+
+def test_workers_stay_from_one_pass_to_the_next_even_if_one_was_left_early():
+    feed, rows = Feed(Pids(8), workers=2), [torch.tensor([n]) for n in range(8)]
+    first = list(feed.batches(rows, draw=1))
+    next(feed.batches(rows, draw=2))
+    last = list(feed.batches(rows[:4], draw=3))
+
+    pids = [{int(images[0, 0, 0, 0]) for images, _ in each} for each in (first, last)]
+    assert pids[0] == pids[1]
+    assert len(pids[0]) == 2
+    assert os.getpid() not in pids[0]
+    assert [(int(images[0, 0, 0, 1]), int(labels)) for images, labels in last] == [(3, n) for n in range(4)]
 
 
 def test_workers_leave_the_global_random_stream_alone(pictures):

@@ -32,7 +32,7 @@ ROOT = {
 
 def autolabel(alpha):
     """The labels of a recipe that starts from one-hot."""
-    return ("autolabel", {"alpha": alpha, "start_table": None})
+    return ("autolabel", {"alpha": alpha, "start_table": None, "replay": None})
 
 
 @pytest.mark.parametrize("name", ["embedded", "folder", "cpu-cifar10", "cpu-cifar100", "fast-cifar100"])

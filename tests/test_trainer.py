@@ -344,3 +344,13 @@ def test_bfloat16_trains_too():
 def test_a_single_training_image_is_refused():
     with pytest.raises(ValueError, match="at least 2 images"):
         trainer_for("--split.train=1")
+
+
+def test_cudnn_is_deterministic_unless_the_recipe_lets_it_choose(monkeypatch):
+    for flag in ("deterministic", "benchmark"):
+        monkeypatch.setattr(torch.backends.cudnn, flag, False)  # put back afterwards
+    for words, deterministic in (((), True), (("--engine.deterministic=false",), False), ((), True)):
+        trainer = trainer_for(*words)
+        assert torch.backends.cudnn.deterministic is deterministic
+        assert torch.backends.cudnn.benchmark is not deterministic
+        assert trainer.recipe.as_dict()["engine"]["deterministic"] is deterministic

@@ -19,7 +19,7 @@ from auglabel.util.checks import (
     require_unit,
     require_whole,
 )
-from auglabel.util.randomness import drawing_device
+from auglabel.util.randomness import drawing_device, to_device
 
 # `draw_in` keeps 1/1000 of a cell clear of its lower edge, which is more than float error up to here.
 MOST_LEVELS = 1000
@@ -29,6 +29,9 @@ class Distance(NamedTuple):
     kind: Tensor  # (B,) int64
     strength: Tensor  # (B,) float in [0, 1]
     bucket: Tensor  # (B,) int64
+
+    def to(self, device: torch.device) -> Distance:
+        return Distance(*(to_device(part, device) for part in self))
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,7 @@ class DistanceGrid:
         source = drawing_device(device, generator)
         kind = torch.randint(len(self.levels), (n,), device=source, generator=generator)
         strength = 1 - torch.rand(n, device=source, generator=generator)
-        return self.locate(kind.to(device), strength.to(device))
+        return self.locate(to_device(kind, device), to_device(strength, device))
 
     def draw_in(self, bucket: Tensor, generator: Generator | None = None) -> Distance:
         """A distance inside each example's bucket, s ~ U(S_n)."""
@@ -88,7 +91,7 @@ class DistanceGrid:
         source = drawing_device(bucket.device, generator)
         # The lower edge belongs to the cell below, so keep clear of it by more than float error.
         within = (1 - torch.rand(len(bucket), device=source, generator=generator)).clamp(min=1e-3)
-        strength = (bucket - start[kind] + within.to(bucket.device)) / levels[kind]
+        strength = (bucket - start[kind] + to_device(within, bucket.device)) / levels[kind]
         return Distance(kind, strength, bucket)
 
     def redraw(self, distance: Distance, drawn: Tensor, generator: Generator | None = None) -> Distance:
@@ -117,7 +120,7 @@ class DistanceGrid:
 
     def _tables(self, device: torch.device) -> tuple[Tensor, Tensor]:
         levels, start = self._cpu_tables
-        return levels.to(device), start.to(device)
+        return to_device(levels, device), to_device(start, device)
 
     @functools.cached_property
     def _cpu_tables(self) -> tuple[Tensor, Tensor]:

@@ -14,6 +14,7 @@ from auglabel.calibration import Calibration
 from auglabel.errors import UserError, UserTypeError
 from auglabel.util.checks import kind_of, require_whole
 from auglabel.util.inference import eval_mode, model_input, unwrapped
+from auglabel.util.randomness import to_device
 from auglabel.util.ranks import distributed, rank_and_world
 from auglabel.view import View
 
@@ -90,8 +91,8 @@ def every_bucket(
     place, ranks = rank_and_world()
     step, start = (round_step(buckets), round_start(turn, buckets)) if visits < buckets else (1, 0)
     for images, labels in map(pair, loader):
-        images, labels = images.to(device), labels.to(device)
-        first = start + visits * (place + ranks * torch.arange(len(images), device=device))
+        images, labels = to_device(images, device), to_device(labels, device)
+        first = start + visits * (place + ranks * torch.arange(len(images)))
         for visit in range(visits):
             bucket = step * (first + visit) % buckets
             yield augment(images, labels, model, bucket=bucket, generator=generator)

@@ -22,7 +22,7 @@ from auglabel.util.checks import (
     require_whole,
 )
 from auglabel.util.inference import eval_mode, unwrapped
-from auglabel.util.randomness import drawing_device
+from auglabel.util.randomness import drawing_device, to_device
 
 Loss = Literal["cross_entropy", "margin"]
 BLIND = "The gradient is zero at every image, so the attack is blind: auglabel.attack.sanity tells more."
@@ -155,7 +155,7 @@ def _noise(images: Tensor, generator: Generator | None) -> Tensor:
     """Uniform in [-1, 1), for every image whether still attacked or not, so that early stop shifts none."""
     source = drawing_device(images.device, generator)
     noise = torch.rand(images.shape, dtype=images.dtype, device=source, generator=generator)
-    return noise.to(images.device).mul_(2).sub_(1)
+    return to_device(noise, images.device).mul_(2).sub_(1)
 
 
 def _start(task: _Task, noise: Tensor) -> Tensor:

@@ -13,6 +13,7 @@ from auglabel.distance import Distance, DistanceGrid
 from auglabel.errors import UserError
 from auglabel.util.checks import require_number, require_whole
 from auglabel.util.inference import eval_mode, model_input, unwrapped
+from auglabel.util.randomness import to_device
 from auglabel.view import View
 
 
@@ -25,6 +26,8 @@ class Adversarial(Augmentation):
     the rows of a training batch, the first ones, stay clean at strength 0; asked for a bucket, none do.
     Bytes come back as floating point: rounding to bytes would undo much of a small attack.
     """
+
+    distance_on_host = True
 
     def __init__(
         self,
@@ -58,7 +61,9 @@ class Adversarial(Augmentation):
             raise UserError("Adversarial needs the model: call augment(images, labels, model).")
         images = model_input(images, model)
         strength = distance.strength.ceil() if self.fixed else distance.strength
-        attacked = strength > 0 if self.clean_share else slice(None)
+        rows = (strength > 0).nonzero().squeeze(1) if self.clean_share else slice(None)
+        strength, bucket = (to_device(part, images.device) for part in (strength, distance.bucket))
+        attacked = to_device(rows, images.device) if isinstance(rows, Tensor) else rows
         epsilon = self.epsilon_max * strength[attacked]
         right = labels[attacked]
         if self.against == "prediction" and len(right):
@@ -80,7 +85,7 @@ class Adversarial(Augmentation):
             images = images.clone()
             images[attacked] = moved
             moved = images
-        return View(moved, labels, distance.bucket, strength, reach=reach)
+        return View(moved, labels, bucket, strength, reach=reach)
 
 
 def _reach(moved: Tensor, epsilon: Tensor) -> Tensor:

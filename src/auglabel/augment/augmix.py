@@ -12,7 +12,7 @@ from auglabel.augment.base import Augmentation
 from auglabel.augment.magnitudes import Interpolation, magnitudes_for
 from auglabel.distance import MOST_LEVELS, DistanceGrid
 from auglabel.util.checks import require_whole
-from auglabel.util.randomness import drawing_device
+from auglabel.util.randomness import draw_sign, draw_whole, drawing_device, to_device
 from auglabel.view import View
 
 
@@ -24,6 +24,8 @@ class AugMix(Augmentation):
     with distortion. Several `chains` are averaged with weights uniform over the simplex. `magnitudes` and
     `interpolation` are those of RandAug.
     """
+
+    distance_on_host = True
 
     def __init__(
         self,
@@ -56,19 +58,20 @@ class AugMix(Augmentation):
         mixed = self._chain(images, depth, generator)
         if self.chains > 1:
             mixed = self._mean_of_chains(mixed, images, depth, generator)
-        mixed = ops.blend(images, mixed, None, distance.strength)
-        return View(mixed, labels, distance.bucket, distance.strength)
+        _, strength, bucket = distance.to(images.device)
+        return View(ops.blend(images, mixed, None, strength), labels, bucket, strength)
 
     def _chain(self, images: Tensor, depth: Tensor, generator: Generator | None) -> Tensor:
         """Each image after `depth` (B,) operations of its own."""
-        ids = self._operation.to(images.device)
+        ids = self._operation.to(depth.device)
         out = images
         for step in range(len(self.grid.levels)):
-            kind = ops.draw_whole(len(self.operations), len(images), images.device, generator)
-            sign = ops.draw_sign(len(images), images.device, generator)
+            kind = draw_whole(len(self.operations), len(images), depth.device, generator)
+            sign = draw_sign(len(images), depth.device, generator)
             rows = (depth > step).nonzero().squeeze(1)
+            there = to_device(rows, images.device)
             moved = ops.distort(
-                out if step == 0 else out.index_select(0, rows),
+                out if step == 0 else out.index_select(0, there),
                 ids[kind[rows]],
                 torch.full_like(rows, self.magnitude),
                 sign[rows],
@@ -76,7 +79,7 @@ class AugMix(Augmentation):
                 interpolation=self.interpolation,
                 fill=self.fill,
             )
-            out = moved if step == 0 else out.index_copy_(0, rows, moved)
+            out = moved if step == 0 else out.index_copy_(0, there, moved)
         return out
 
     def _mean_of_chains(
@@ -85,7 +88,7 @@ class AugMix(Augmentation):
         """`first` and the other chains, weighted by Dirichlet(1, ..., 1), as floating point."""
         source = drawing_device(images.device, generator)
         parts = torch.empty(self.chains, len(images), device=source).exponential_(generator=generator)
-        weights = (parts / parts.sum(dim=0)).to(images.device)[:, :, None, None, None]
+        weights = to_device(parts / parts.sum(dim=0), images.device)[:, :, None, None, None]
         total = weights[0] * first
         for weight in weights[1:]:
             total += weight * self._chain(images, depth, generator)

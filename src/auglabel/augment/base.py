@@ -28,6 +28,7 @@ class Augmentation:
     grid: DistanceGrid
     level_name = "level"  # what the levels of the grid are called
     _given: tuple[tuple[Any, ...], dict[str, Any]] = ((), {})  # to the constructor
+    distance_on_host = False  # True: `apply` takes distances that are on the CPU, images being elsewhere
     _looked = False  # at the pixel values of a first training batch
 
     def __new__(cls, *given: Any, **named: Any) -> Self:
@@ -85,12 +86,15 @@ class Augmentation:
         require_integers("labels", labels)
         require_same_length(type(self).__name__, images=images, labels=labels)
         if bucket is None:
-            distance = self.draw(len(images), images.device, generator)
+            home = torch.device("cpu") if self.distance_on_host else images.device
+            distance = self.draw(len(images), home if generator is None else generator.device, generator)
             if drawn is not None:
                 distance = self.grid.redraw(distance, drawn, generator)
         else:
             require_same_length(type(self).__name__, images=images, bucket=bucket)
-            distance = self.grid.draw_in(bucket.to(images.device), generator)
+            distance = self.grid.draw_in(bucket, generator)
+        if not self.distance_on_host:
+            distance = distance.to(images.device)
         view = self.apply(images, labels, distance, model, generator)
         if dtype is None or view.images.dtype == dtype:
             return view

@@ -9,7 +9,7 @@ from torch import Generator, Tensor
 from auglabel.augment.base import Augmentation
 from auglabel.distance import DistanceGrid
 from auglabel.util.checks import require_whole
-from auglabel.util.randomness import drawing_device
+from auglabel.util.randomness import drawing_device, to_device
 from auglabel.view import View
 
 
@@ -36,11 +36,12 @@ def crop_and_flip(images: Tensor, pad: int, flip: bool, generator: Generator | N
     n, (height, width) = len(images), images.shape[2:]
     source = drawing_device(images.device, generator)
     if pad:
-        top, left = torch.randint(2 * pad + 1, (2, n), device=source, generator=generator).to(images.device)
+        shift = torch.randint(2 * pad + 1, (2, n), device=source, generator=generator)
+        top, left = to_device(shift, images.device)
         padded = F.pad(images, (pad, pad, pad, pad))
         windows = padded.unfold(2, height, 1).unfold(3, width, 1)  # a view: every place a crop may start
         images = windows[torch.arange(n, device=images.device), :, top, left]
     if flip:
-        mirrored = torch.randint(2, (n, 1, 1, 1), device=source, generator=generator).to(images.device) == 1
-        images = torch.where(mirrored, images.flip(3), images)
+        mirrored = torch.randint(2, (n, 1, 1, 1), device=source, generator=generator) == 1
+        images = torch.where(to_device(mirrored, images.device), images.flip(3), images)
     return images if pad or flip else images.clone()

@@ -10,7 +10,7 @@ from auglabel.augment.base import Augmentation
 from auglabel.distance import Distance, DistanceGrid
 from auglabel.util.binning import cell
 from auglabel.util.checks import require_number, require_whole
-from auglabel.util.randomness import drawing_device
+from auglabel.util.randomness import drawing_device, to_device
 from auglabel.view import View
 
 # Below this both of the gamma draws that make up a beta draw may vanish, and their ratio means nothing.
@@ -36,7 +36,7 @@ class Mixing(Augmentation):
         shape = torch.full((2, 1 if self.per_batch else n), self.beta, dtype=torch.float64, device=source)
         one, other = torch._standard_gamma(shape, generator=generator)
         gamma = one / (one + other)
-        strength = 2 * torch.minimum(gamma, 1 - gamma).float().expand(n).to(device)
+        strength = 2 * to_device(torch.minimum(gamma, 1 - gamma).float().expand(n), device)
         bucket = cell(strength, self.grid.levels[0])
         return Distance(torch.zeros_like(bucket), strength, bucket)
 
@@ -47,7 +47,7 @@ class Mixing(Augmentation):
             share = torch.zeros_like(distance.strength)
             return View(images.clone(), labels, torch.zeros_like(distance.bucket), share, labels, share)
         source = drawing_device(images.device, generator)
-        order = torch.randperm(n, device=source, generator=generator).to(images.device)
+        order = to_device(torch.randperm(n, device=source, generator=generator), images.device)
         mixed, share = self.mix(images, order, distance.strength / 2, generator)
         return View(mixed, labels, distance.bucket, distance.strength, labels[order], share)
 
@@ -75,7 +75,7 @@ class CutMix(Mixing):
     def mix(self, images, order, share, generator) -> tuple[Tensor, Tensor]:  # type: ignore[no-untyped-def]
         n, (height, width) = len(images), images.shape[2:]
         source = drawing_device(images.device, generator)
-        place = torch.rand(2, n, device=source, generator=generator).to(images.device)
+        place = to_device(torch.rand(2, n, device=source, generator=generator), images.device)
         wanted = share.double()
         tall = (height * wanted.sqrt()).round().clamp(min=1)
         wide = (width * height * wanted / tall).round()

@@ -11,7 +11,7 @@ from auglabel.augment.base import Augmentation
 from auglabel.distance import Distance, DistanceGrid
 from auglabel.errors import UserError
 from auglabel.util.checks import require_number, require_whole
-from auglabel.util.randomness import drawing_device
+from auglabel.util.randomness import drawing_device, to_device
 from auglabel.view import View
 
 Fill = Literal["zero", "mean"]
@@ -36,14 +36,15 @@ class WideCrop(Augmentation):
     def draw(self, n: int, device: torch.device, generator: Generator | None) -> Distance:
         source = drawing_device(device, generator)
         offset = (self.sigma * torch.randn(2, n, device=source, generator=generator)).abs().clamp(max=1)
-        strength = 1 - (1 - offset).prod(dim=0).to(device)
+        strength = 1 - to_device((1 - offset).prod(dim=0), device)
         return self.grid.locate(torch.zeros(n, dtype=torch.int64, device=device), strength)
 
     def apply(self, images, labels, distance, model, generator) -> View:  # type: ignore[no-untyped-def]
         n, (height, width) = len(images), images.shape[2:]
         tall, wide = _sides(1 - distance.strength, height, width, torch.inf, generator)
         source = drawing_device(images.device, generator)
-        sign = 2 * torch.randint(2, (2, n), device=source, generator=generator).to(images.device) - 1
+        drawn = torch.randint(2, (2, n), device=source, generator=generator)
+        sign = 2 * to_device(drawn, images.device) - 1
         row = torch.arange(height, device=images.device) + (sign[0] * (height - tall))[:, None]
         column = torch.arange(width, device=images.device) + (sign[1] * (width - wide))[:, None]
         inside = _product((row >= 0) & (row < height), (column >= 0) & (column < width))
@@ -75,7 +76,8 @@ class Erasing(Augmentation):
         n, (height, width) = len(images), images.shape[2:]
         tall, wide = _sides(self.most * distance.strength, height, width, self.ratio, generator)
         source = drawing_device(images.device, generator)
-        place = torch.rand(2, n, device=source, generator=generator, dtype=torch.float64).to(images.device)
+        drawn = torch.rand(2, n, device=source, generator=generator, dtype=torch.float64)
+        place = to_device(drawn, images.device)
         top, left = (place[0] * (height - tall + 1)).long(), (place[1] * (width - wide + 1)).long()
         row = torch.arange(height, device=images.device) - top[:, None]
         column = torch.arange(width, device=images.device) - left[:, None]
@@ -91,7 +93,8 @@ def _sides(
     """Height and width (B,), in whole pixels, of rectangles over `share` (B,) of an image, or a pixel."""
     share = share.double().clamp(min=1 / (height * width))
     source = drawing_device(share.device, generator)
-    u = torch.rand(len(share), device=source, generator=generator, dtype=torch.float64).to(share.device)
+    drawn = torch.rand(len(share), device=source, generator=generator, dtype=torch.float64)
+    u = to_device(drawn, share.device)
     longest = (1 / share).clamp(max=ratio)  # height over width, as parts of the image's, that fits inside
     pixels = share * height * width
     tall = (height * (share * longest ** (2 * u - 1)).sqrt()).round()

@@ -12,12 +12,12 @@ from collections.abc import Callable, Sequence
 
 import torch
 import torch.nn.functional as F
-from torch import Generator, Tensor
+from torch import Tensor
 
 from auglabel.augment.magnitudes import MILD, Interpolation, Magnitudes
 from auglabel.errors import UserError
 from auglabel.util.checks import brief, require_whole
-from auglabel.util.randomness import drawing_device
+from auglabel.util.randomness import to_device
 
 GEOMETRIC = ("rotate", "shear_x", "shear_y", "translate_x", "translate_y")
 WITHOUT_MAGNITUDE = ("autocontrast", "equalize")
@@ -42,34 +42,41 @@ def distort(
 ) -> Tensor:
     """Each image moved by its own operation at its own magnitude, in the dtype it came in.
 
-    Images are grouped by operation, all geometric ones together, and brought back into their order.
+    Images are grouped by operation, all geometric ones together, and brought back into their order. The
+    groups are made on the CPU: an accelerator waits for an `operation` that is not there already.
     """
+    if operation.device.type != "cpu":
+        operation, magnitude, sign = torch.stack([operation, magnitude, sign]).cpu()
 
     def move(batch: Tensor, rows: Tensor) -> Tensor:
-        maps = _maps(magnitudes, *images.shape[2:], _working_dtype(images.dtype)).to(images.device)
+        maps = _maps(magnitudes, *images.shape[2:], _working_dtype(images.dtype))
         chosen = maps[operation[rows], 10 + magnitude[rows] * sign[rows]]
-        return affine(batch, chosen, interpolation=interpolation, fill=fill)
+        return affine(batch, to_device(chosen, images.device), interpolation=interpolation, fill=fill)
 
-    bits, threshold, factor = (values.to(images.device) for values in _values(magnitudes))
+    def picked(values: Tensor, place: Tensor) -> Tensor:
+        return to_device(values[place], images.device)
+
+    bits, threshold, factor = _values(magnitudes)
 
     steps: tuple[Callable[[Tensor, Tensor], Tensor], ...] = (  # geometric, then in the order of OPERATIONS
         move,
-        lambda batch, rows: posterize(batch, bits[magnitude[rows]]),
-        lambda batch, rows: solarize(batch, threshold[magnitude[rows]]),
-        lambda batch, rows: color(batch, factor[10 + magnitude[rows] * sign[rows]]),
+        lambda batch, rows: posterize(batch, picked(bits, magnitude[rows])),
+        lambda batch, rows: solarize(batch, picked(threshold, magnitude[rows])),
+        lambda batch, rows: color(batch, picked(factor, 10 + magnitude[rows] * sign[rows])),
         lambda batch, rows: autocontrast(batch),
         lambda batch, rows: equalize(batch),
     )
     order = operation.argsort()
     count = operation.bincount(minlength=len(OPERATIONS)).tolist()
     first = len(GEOMETRIC)
+    there, back = to_device(torch.stack([order, order.argsort()]), images.device)
     moved, size, start = torch.empty_like(images), _at_once(images), 0
     for step, length in zip(steps, [sum(count[:first]), *count[first:]], strict=True):
         for begin in range(start, start + length, size):
             part = slice(begin, min(begin + size, start + length))
-            moved[part] = step(images.index_select(0, order[part]), order[part])
+            moved[part] = step(images.index_select(0, there[part]), order[part])
         start += length
-    return moved.index_select(0, order.argsort())
+    return moved.index_select(0, back)
 
 
 @functools.lru_cache(maxsize=32)
@@ -127,7 +134,7 @@ def affine(images: Tensor, maps: Tensor, *, interpolation: Interpolation, fill: 
     """
     height, width = images.shape[2:]
     exact = images.to(_working_dtype(images.dtype))
-    columns, rows = (_centres(side, exact.dtype).to(images.device) for side in (width, height))
+    columns, rows = (to_device(_centres(side, exact.dtype), images.device) for side in (width, height))
     along = maps[:, :, :1] * columns  # (B, 2, W)
     down = torch.addcmul(maps[:, :, 2:], maps[:, :, 1:2], rows)  # (B, 2, H)
     source = exact.new_empty(len(images), height, width, 2)
@@ -194,13 +201,21 @@ def equalize(images: Tensor) -> Tensor:
     plane = torch.arange(batch * channels, device=images.device) * 256
     index = (levels.reshape(batch * channels, -1) + plane[:, None]).flatten()
     # Counts are whole numbers in float64, exact and quicker to divide than integers.
-    count = torch.bincount(index, minlength=batch * channels * 256).view(batch, channels, 256).double()
+    count = _counted(index, batch * channels * 256).view(batch, channels, 256)
     ramp = torch.arange(256, device=images.device).double()
     last = ((count > 0) * ramp).amax(dim=2, keepdim=True)  # the highest level in use does not count
     step = ((count.sum(dim=2, keepdim=True) - count.gather(2, last.long())) / 255).floor()
     below = count.cumsum(dim=2) - count
     table = ((below + (step / 2).floor()) / step.clamp(min=1)).floor().clamp(max=255)
     return _look_up(levels, torch.where(step > 0, table, ramp), images.dtype)
+
+
+def _counted(index: Tensor, length: int) -> Tensor:
+    """How often each of 0 .. length - 1 is in `index`; torch.bincount would make an accelerator wait."""
+    if index.device.type == "cpu":
+        return torch.bincount(index, minlength=length).double()
+    one = torch.ones((), dtype=torch.float64, device=index.device).expand(len(index))
+    return torch.zeros(length, dtype=torch.float64, device=index.device).scatter_add_(0, index, one)
 
 
 def _at_once(images: Tensor) -> int:
@@ -258,17 +273,6 @@ def blend(images: Tensor, others: Tensor, order: Tensor | None, weight: Tensor) 
         else:
             out[part] = _as(torch.lerp(images[part].to(exact), other.to(exact), weight[part]), images.dtype)
     return out
-
-
-def draw_whole(count: int, n: int, device: torch.device, generator: Generator | None) -> Tensor:
-    """n whole numbers below `count`: drawn where the generator lives, then moved."""
-    source = drawing_device(device, generator)
-    return torch.randint(count, (n,), device=source, generator=generator).to(device)
-
-
-def draw_sign(n: int, device: torch.device, generator: Generator | None) -> Tensor:
-    """n random signs, -1 or 1."""
-    return 2 * draw_whole(2, n, device, generator) - 1
 
 
 def require_options(interpolation: str | None, fill: int) -> None:

@@ -11,6 +11,7 @@ from auglabel.augment.base import Augmentation
 from auglabel.augment.magnitudes import Interpolation, magnitudes_for
 from auglabel.distance import DistanceGrid
 from auglabel.util.checks import require_whole
+from auglabel.util.randomness import draw_sign, draw_whole, to_device
 from auglabel.view import View
 
 
@@ -32,6 +33,7 @@ class RandAug(Augmentation):
     """
 
     level_name = "magnitude"
+    distance_on_host = True
 
     def __init__(
         self,
@@ -63,9 +65,9 @@ class RandAug(Augmentation):
         for _ in range(self.num_ops):
             kind = distance.kind
             if self.num_ops > 1:
-                kind = ops.draw_whole(len(self.operations), len(images), images.device, generator)
-            sign = ops.draw_sign(len(images), images.device, generator)
-            operation = self._operation.to(images.device)[kind]
+                kind = draw_whole(len(self.operations), len(images), kind.device, generator)
+            sign = draw_sign(len(images), kind.device, generator)
+            operation = self._operation.to(kind.device)[kind]
             moved = ops.distort(
                 moved,
                 operation,
@@ -75,4 +77,6 @@ class RandAug(Augmentation):
                 interpolation=self.interpolation,
                 fill=self.fill,
             )
-        return View(moved, labels, distance.bucket, magnitude / self._levels.to(images.device)[distance.kind])
+        strength = magnitude / self._levels.to(magnitude.device)[distance.kind]
+        bucket, strength = (to_device(part, images.device) for part in (distance.bucket, strength))
+        return View(moved, labels, bucket, strength)

@@ -210,7 +210,7 @@ class Folders(Corrupted):
         else:
             channels, (width, height) = 3, opened(files.read(0), files.path(0)).size
         wanted = _Wanted((channels, height, width), "")
-        source = Streamed(files, labels, Frame(channels), wanted, crops=False)
+        source = Streamed(files, labels, Frame(channels), wanted, crops=None)
         source.fetch(torch.tensor([0]))  # says now, not after minutes, that the size is another
         return source
 

@@ -6,19 +6,21 @@ import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from auglabel.data.picture import BrokenImage, Frame, decoding, has_alpha, is_grey, opened, pillow
+from auglabel.data.fast_crop import fast_crop
+from auglabel.data.picture import BrokenImage, Frame, Pixels, decoding, has_alpha, is_grey, opened, pillow
 from auglabel.data.source import Source
 from auglabel.errors import UserError
 
 CHUNK = 128  # images per task of a thread
 SHOWN = 3  # names in a note
+Crops = Literal["exact", "fast"]
 SKIP = "--data.skip_broken true leaves such images out"
 
 
@@ -67,12 +69,15 @@ class OneSize:
 
 
 class Streamed(Source):
-    """Images decoded when they are fetched; with `crops`, a draw gives random resized ones."""
+    """Images decoded when they are fetched; with `crops`, a draw gives random resized ones.
+
+    "fast" crops are those of `fast_crop`. Images without a draw are exact, whatever the crops.
+    """
 
     streams = True
 
     def __init__(
-        self, contents: Contents, labels: Tensor, frame: Frame, one_size: OneSize, crops: bool
+        self, contents: Contents, labels: Tensor, frame: Frame, one_size: OneSize, crops: Crops | None
     ) -> None:
         self.contents, self.labels = contents, labels
         self.frame, self.one_size, self.shape, self.crops = frame, one_size, one_size.shape, crops
@@ -82,17 +87,21 @@ class Streamed(Source):
         for image, row in zip(images, rows.tolist(), strict=True):
             path = self.contents.path(row)
             try:
-                picture = opened(self.contents.read(row), path)
-                with decoding(path):
-                    cropped = draw is not None and self.crops
-                    pixels = (
-                        self.frame.random(picture, draw or 0, row) if cropped else self.frame.plain(picture)
-                    )
+                pixels = self._pixels(self.contents.read(row), path, draw, row)
             except BrokenImage as error:
                 raise _ending(error, "remove it, since streamed images are not skipped") from None
             self.one_size.require(pixels.shape, path)
             image[:] = pixels
         return torch.from_numpy(images)
+
+    def _pixels(self, content: bytes, path: str, draw: int | None, row: int) -> Pixels:
+        if draw is not None and self.crops == "fast":
+            return fast_crop(content, path, self.frame, draw, row)
+        picture = opened(content, path)
+        with decoding(path):
+            if draw is not None and self.crops is not None:
+                return self.frame.random(picture, draw, row)
+            return self.frame.plain(picture)
 
 
 def first_size(contents: Contents, frame: Frame, skip_broken: bool) -> OneSize:
@@ -112,7 +121,7 @@ def first_size(contents: Contents, frame: Frame, skip_broken: bool) -> OneSize:
     raise UserError(f"none of the {len(contents)} images can be read: {broken}")
 
 
-def decode(
+def decode_all(
     contents: Contents, frame: Frame, one_size: OneSize, *, skip_broken: bool, either: bool
 ) -> Decoded:
     """All images in one array; `either` drops to one channel if every image turns out grey."""

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import torch
 
 from auglabel.data import cache as kept
-from auglabel.data.decode import OneSize, Streamed, decode, first_size
+from auglabel.data.decode import Crops, OneSize, Streamed, decode_all, first_size
 from auglabel.data.files import Files, find_images
 from auglabel.data.layout import Layout, arrange
 from auglabel.data.picture import Frame, pillow
@@ -37,15 +37,18 @@ def folder(
     skip_broken: bool = False,
     memory_gb: float = 4.0,
     cache: bool = True,
+    decode: Crops = "exact",
 ) -> DataSet:
     """Images of `root`/class/, or `root`/train/class/ and `root`/test/class/ (or val/, validation/).
 
     Pictures have their shorter side resized to `resize` and their centre of `size` by `size` cut out;
     without a `size` all must have one. `channels` None: 3, or 1 where every image is grey. Up to
     `memory_gb` GiB of pixels are decoded at once and cached; more, or random crops, are streamed, and then
-    `channels` None is 3.
+    `channels` None is 3. `decode` "fast" makes random crops of JPEG files in half the time, from pixels that
+    differ a little; all other pictures are always exact.
     """
     frame = framed(size, resize, channels, train_crop)
+    crops = _crops(decode) if train_crop == "random_resized" else None
     require_number("memory_gb", memory_gb, 0)
     pillow()
     where = Path(root).expanduser()
@@ -60,14 +63,18 @@ def folder(
     one_size = first_size(layout.files, frame, skip_broken)
     if len(layout.files) * math.prod(one_size.shape) > limit:
         warning = "skip_broken changes nothing here: a broken image stops the run with its name"
-        return _streamed(
-            layout, frame, one_size, train_crop == "random_resized", [warning] if skip_broken else []
-        )
+        return _streamed(layout, frame, one_size, crops, [warning] if skip_broken else [])
     return _decoded(layout, frame, one_size, skip_broken, channels is None, key if cache else None)
 
 
-def imagenet(root: str | os.PathLike[str], size: int = 224, resize: int = 256) -> DataSet:
-    """ImageNet as train/<wnid>/ and val/<wnid>/: streamed, random resized crops for training."""
+def imagenet(
+    root: str | os.PathLike[str], size: int = 224, resize: int = 256, decode: Crops = "exact"
+) -> DataSet:
+    """ImageNet as train/<wnid>/ and val/<wnid>/: streamed, random resized crops for training.
+
+    `decode` is that of `folder`.
+    """
+    crops = _crops(decode)
     frame = framed(size, resize, 3, "random_resized")
     pillow()
     where = Path(root).expanduser()
@@ -80,7 +87,7 @@ def imagenet(root: str | os.PathLike[str], size: int = 224, resize: int = 256) -
                 f"{where} is not in ImageNet's layout: expected images in {part}/<class>/, such as "
                 f"{part}/n01440764/, but {part}/ has {came}."
             )
-    return _streamed(arrange(files, ("val",)), frame, OneSize((3, size, size), ""), crops=True)
+    return _streamed(arrange(files, ("val",)), frame, OneSize((3, size, size), ""), crops)
 
 
 def framed(size: int | None, resize: int | None, channels: int | None, train_crop: str) -> Frame:
@@ -99,6 +106,12 @@ def framed(size: int | None, resize: int | None, channels: int | None, train_cro
         resize = round(size * 256 / 224) if train_crop == "random_resized" else size
     require_whole("resize", resize, size)
     return Frame(channels or 3, size, resize)
+
+
+def _crops(decode: Crops) -> Crops:
+    if decode not in ("exact", "fast"):
+        raise UserError(f'decode must be "exact" or "fast", got {kind_of(decode)}.')
+    return decode
 
 
 def _key(where: Path, files: Files | None, options: list[Any]) -> str:
@@ -134,7 +147,7 @@ def _decoded(
     either: bool,
     key: str | None,
 ) -> DataSet:
-    done = decode(layout.files, frame, one_size, skip_broken=skip_broken, either=either)
+    done = decode_all(layout.files, frame, one_size, skip_broken=skip_broken, either=either)
     labels = torch.tensor([layout.labels[row] for row in done.rows], dtype=torch.int64)
     count = sum(row < layout.train for row in done.rows)
     if len(labels[:count].unique()) < len(layout.classes):
@@ -168,7 +181,7 @@ def _halves(
 
 
 def _streamed(
-    layout: Layout, frame: Frame, one_size: OneSize, crops: bool, more: Sequence[str] = ()
+    layout: Layout, frame: Frame, one_size: OneSize, crops: Crops | None, more: Sequence[str] = ()
 ) -> DataSet:
     files, labels, count = layout.files, torch.tensor(layout.labels, dtype=torch.int64), layout.train
     digest = hashlib.sha256()
@@ -177,7 +190,7 @@ def _streamed(
     train = Streamed(files.take(range(count)), labels[:count], frame, one_size, crops)
     test = None
     if count < len(files):
-        test = Streamed(files.take(range(count, len(files))), labels[count:], frame, one_size, crops=False)
+        test = Streamed(files.take(range(count, len(files))), labels[count:], frame, one_size, crops=None)
     mean, std = usual_statistics(frame.channels)
     notes = (*layout.notes, "streamed: images are decoded as they are needed", *more)
     return DataSet(files.where.stem, layout.classes, train, test, mean, std, digest.hexdigest(), notes)

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from auglabel.data.decode import OneSize, Streamed, decode, first_size
+from auglabel.data.decode import OneSize, Streamed, decode_all, first_size
 from auglabel.data.folder import Crop, framed, usual_statistics
 from auglabel.data.picture import Frame
 from auglabel.data.source import MOST_CLASSES, DataSet, InMemory, in_memory
@@ -107,7 +107,7 @@ def huggingface(
     parts = []
     either = channels is None
     for split, content in rows.items():
-        done = decode(content, frame, one_size, skip_broken=skip_broken, either=either)
+        done = decode_all(content, frame, one_size, skip_broken=skip_broken, either=either)
         if done.images.shape[1] != one_size.shape[0]:  # all training images are grey: so must the test's be
             frame, one_size = (
                 Frame(1, frame.size, frame.resize),
@@ -135,7 +135,7 @@ def _streamed(
         digest.update(f"{split}\0{table._fingerprint}\0{len(table)}\n".encode())
         digest.update(labels[split].numpy().astype("<i8").data)
     parts = [
-        Streamed(content, labels[split], frame, one_size, crops and place == 0)
+        Streamed(content, labels[split], frame, one_size, "exact" if crops and place == 0 else None)
         for place, (split, content) in enumerate(rows.items())
     ]
     mean, std = usual_statistics(frame.channels)

@@ -50,14 +50,14 @@ class Frame:
         picture = coloured(picture, self.channels)
         if self.size is not None:
             picture = centred(picture, self.size, self.resize or self.size)
-        return _pixels(picture)
+        return pixels_of(picture)
 
     def random(self, picture: Image, draw: int, row: int) -> Pixels:
         """A random resized crop, which depends on (draw, row) alone."""
         assert self.size is not None
-        box = random_box(*picture.size, np.random.default_rng(np.random.SeedSequence(draw, spawn_key=(row,))))
+        box = random_box(*picture.size, stream_of(draw, row))
         picture = coloured(picture.crop(box), self.channels)
-        return _pixels(_resized(picture, self.size, self.size))
+        return pixels_of(resized(picture, self.size, self.size))
 
 
 def pillow() -> Any:
@@ -67,8 +67,13 @@ def pillow() -> Any:
 
 def opened(content: bytes, path: str) -> Image:
     """The decoded picture, upright; every way of being broken ends in a `BrokenImage` that names `path`."""
+    return loaded(unloaded(content, path), path)
+
+
+def unloaded(content: bytes, path: str) -> Image:
+    """The picture of which only the header has been read."""
     module = pillow()
-    try:
+    with _named(path):
         picture: Image = module.open(io.BytesIO(content), formats=FORMATS)
         width, height = picture.size
         if module.MAX_IMAGE_PIXELS and width * height > module.MAX_IMAGE_PIXELS:
@@ -76,10 +81,28 @@ def opened(content: bytes, path: str) -> Image:
                 f"{path} claims {width} x {height} pixels, more than Pillow's limit of "
                 f"{module.MAX_IMAGE_PIXELS} against decompression bombs: make it smaller."
             )
+    return picture
+
+
+def loaded(picture: Image, path: str) -> Image:
+    """The picture, decoded and upright."""
+    with _named(path):
         picture.load()
+    if picture.mode == "F" or (picture.mode.startswith("I") and not _sixteen_bits(picture)):
+        raise BrokenImage(
+            f"{path} has pixels beyond 16 bits (mode {picture.mode}): save it with 8 or 16 bits."
+        )
+    return upright(picture)
+
+
+@contextlib.contextmanager
+def _named(path: str) -> Iterator[None]:
+    """What is wrong with a file, as a `BrokenImage` that names it."""
+    try:
+        yield
     except BrokenImage:
         raise
-    except module.DecompressionBombError:
+    except pillow().DecompressionBombError:
         raise BrokenImage(
             f"{path} is larger than Pillow's limit against decompression bombs: make it smaller."
         ) from None
@@ -88,11 +111,6 @@ def opened(content: bytes, path: str) -> Image:
         formats = ", ".join(FORMATS)
         reason = shown(error) or type(error).__name__ if known else f"none of the formats read: {formats}"
         raise BrokenImage(f"{path} is broken and cannot be read as an image ({reason}).") from None
-    if picture.mode == "F" or (picture.mode.startswith("I") and not _sixteen_bits(picture)):
-        raise BrokenImage(
-            f"{path} has pixels beyond 16 bits (mode {picture.mode}): save it with 8 or 16 bits."
-        )
-    return upright(picture)
 
 
 @contextlib.contextmanager
@@ -147,10 +165,15 @@ def centred(picture: Image, size: int, resize: int) -> Image:
     if wide * high > HUGE:  # a picture of one long row: compute the centre alone
         scale, ends = (width / wide, height / high) * 2, (width, height) * 2
         inside = tuple(min(edge * by, end) for edge, by, end in zip(box, scale, ends, strict=True))
-        return _resized(picture, size, size, inside)
+        return resized(picture, size, size, inside)
     if short != resize:
-        picture = _resized(picture, wide, high)
+        picture = resized(picture, wide, high)
     return picture if picture.size == (size, size) else picture.crop(box)
+
+
+def stream_of(draw: int, row: int) -> np.random.Generator:
+    """The random numbers of one picture's crop."""
+    return np.random.default_rng(np.random.SeedSequence(draw, spawn_key=(row,)))
 
 
 def random_box(width: int, height: int, random: np.random.Generator) -> tuple[int, int, int, int]:
@@ -172,11 +195,13 @@ def random_box(width: int, height: int, random: np.random.Generator) -> tuple[in
     return left, top, left + wide, top + high
 
 
-def _resized(picture: Image, width: int, height: int, box: Any = None) -> Image:
+def resized(picture: Image, width: int, height: int, box: Any = None) -> Image:
+    """The picture, or what of it is in `box`, in another size."""
     return picture.resize((width, height), pillow().Resampling.BICUBIC, box=box)
 
 
-def _pixels(picture: Image) -> Pixels:
+def pixels_of(picture: Image) -> Pixels:
+    """The picture as an array."""
     array = np.asarray(picture)
     return array[None] if array.ndim == 2 else array.transpose(2, 0, 1)
 

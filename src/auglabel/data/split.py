@@ -11,7 +11,7 @@ from torch import Tensor
 
 from auglabel.data.source import DataSet, Source, Subset
 from auglabel.errors import UserError
-from auglabel.util.checks import kind_of
+from auglabel.util.checks import kind_of, require_whole
 
 TEST_SHARE = 0.2  # of data that come without a test part
 
@@ -44,6 +44,7 @@ def split(
     test: Size | None = None,
     validation_from: Literal["train", "test"] = "train",
     stratified: bool = False,
+    seed: int | None = None,
     generator: torch.Generator,
 ) -> Parts:
     """Random parts of `data`: sizes are whole numbers, or shares of the images they are cut from.
@@ -54,7 +55,11 @@ def split(
         test: test images; if not given, all that the data have as such, or a fifth of data that have none
         validation_from: cut validation images from the training or from the test images
         stratified: every class has its proportional count in each part, rounded up or down
+        seed: which images validate and test is drawn by this seed, not by the run's own
     """
+    if seed is not None:
+        require_whole("seed", seed, 0)
+    drawn = generator if seed is None else torch.Generator().manual_seed(seed)
     if validation_from not in ("train", "test"):
         raise UserError(f'validation_from must be "train" or "test", got {kind_of(validation_from)}.')
     if data.test is None and validation_from == "test":
@@ -65,13 +70,13 @@ def split(
     wanted: dict[str, Size | None] = {"validation": validation, "train": train}
     if data.test is None:  # test first: its rows then depend on nothing but its own size
         wanted = {"test": TEST_SHARE if test is None else test, **wanted}
-        rows = cut(data.train, wanted, f"{data.name}'s", stratified, generator)
+        rows = cut(data.train, wanted, f"{data.name}'s", stratified, drawn)
         return Parts(**{name: Subset(data.train, part) for name, part in rows.items()})
     if validation_from == "train":
-        rows = cut(data.train, wanted, f"{data.name}'s training", stratified, generator)
+        rows = cut(data.train, wanted, f"{data.name}'s training", stratified, drawn)
         tested = _whole(data.test) if test is None else None
         if tested is None:
-            tested = cut(data.test, {"test": test}, f"{data.name}'s test", stratified, generator)["test"]
+            tested = cut(data.test, {"test": test}, f"{data.name}'s test", stratified, drawn)["test"]
         return Parts(
             Subset(data.train, rows["train"]),
             Subset(data.train, rows["validation"]),
@@ -81,7 +86,7 @@ def split(
     if train is not None:
         trained = cut(data.train, {"train": train}, f"{data.name}'s training", stratified, generator)["train"]
     wanted = {"validation": validation, "test": test}
-    rows = cut(data.test, wanted, f"{data.name}'s test", stratified, generator)
+    rows = cut(data.test, wanted, f"{data.name}'s test", stratified, drawn)
     return Parts(
         Subset(data.train, trained), Subset(data.test, rows["validation"]), Subset(data.test, rows["test"])
     )

@@ -6,11 +6,14 @@ import contextlib
 import hashlib
 import json
 import math
+import shutil
+import tempfile
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -36,6 +39,8 @@ class CorruptedImages:
     def __init__(self, options: Corruptions, cache: Path | None = None) -> None:
         self.options, self.cache = options, cache
         self.copies = None if options.copies is None else corrupted(options.copies)
+        self._decoded: Kept | None = None
+        self._folder: tempfile.TemporaryDirectory[str] | None = None  # of the decoded images
 
     def require(self, name: str) -> None:
         """Raise now, not after hours, if what this corruption needs is missing."""
@@ -49,7 +54,9 @@ class CorruptedImages:
         if self.copies is not None:
             return _same_images(self.copies, name, severity, test, data)
         require_large(*test.shape[1:])
-        made = Made(test, name, severity, self.options)
+        made = Made(self._decoded_once(test), name, severity, self.options)
+        if name == "frost":  # its textures are drawn here, not by each worker again
+            made.corrupted(torch.zeros(1, *test.shape, dtype=torch.uint8), torch.arange(1))
         if self.cache is None or data is None or math.prod(test.shape) > LARGEST_KEPT:
             return made
         if test.streams:  # its checksum is of files, not of the pixels that `resize` and crops make of them
@@ -58,6 +65,17 @@ class CorruptedImages:
         words = json.dumps([*keys, self.options.frost, __version__, torch.__version__])
         key = hashlib.blake2b(words.encode(), digest_size=8).hexdigest()
         return Kept(made, self.cache / f"{name}-{severity}-{key}")
+
+    def _decoded_once(self, test: Source) -> Source:
+        """The test images; those of files are decoded for the first corruption, and then read."""
+        if not test.streams:
+            return test
+        if self._decoded is None or self._decoded.made is not test:
+            self._folder = tempfile.TemporaryDirectory(prefix="auglabel-")
+            if shutil.disk_usage(self._folder.name).free < 2 * len(test) * math.prod(test.shape):
+                return test
+            self._decoded = Kept(test, Path(self._folder.name) / "decoded")
+        return self._decoded
 
     def about(self, names: Sequence[str], shape: tuple[int, int, int]) -> dict[str, Any]:
         """What a result says of the corrupted images: among them who made them, in words."""
@@ -86,12 +104,18 @@ class Made(Source):
         self.labels, self.shape = source.labels, source.shape
 
     def fetch(self, rows: Tensor, draw: int | None = None) -> Tensor:
-        images, index = self.source.fetch(rows, draw), self.source.index(rows)
+        return self.corrupted(self.source.fetch(rows, draw), self.index(rows))
+
+    def index(self, rows: Tensor) -> Tensor:
+        return self.source.index(rows)
+
+    def corrupted(self, images: Tensor, index: Tensor) -> Tensor:
+        """`images`, which are those of `index` in the whole data set, corrupted."""
         return corrupt(images, self.name, self.severity, index=index, **drawn_by(self.options))
 
 
 class Kept(Source):
-    """Corrupted images that are made once and then read from disk, by any number of processes.
+    """Images that are made (corrupted, decoded) once and then read from disk, by any number of processes.
 
     The file has a record for each image of the whole test set: its checksum and its pixels. A record that is
     missing or torn is made again, and two processes that make the same one write the same bytes. A file that
@@ -100,25 +124,30 @@ class Kept(Source):
 
     streams = True
 
-    def __init__(self, made: Made, path: Path) -> None:
+    def __init__(self, made: Source, path: Path) -> None:
         self.made, self.path = made, path
         self.labels, self.shape = made.labels, made.shape
         self.size = 4 + math.prod(self.shape)  # bytes of a record
 
     def fetch(self, rows: Tensor, draw: int | None = None) -> Tensor:
-        index = self.made.source.index(rows).tolist()
+        index = self.index(rows).tolist()
         records = self._read(index)
         missing = [place for place, record in enumerate(records) if not _sound(record)]
         if missing:
             for place, image in zip(missing, self.made.fetch(rows[missing], draw), strict=True):
                 records[place] = _record(image)
             self._write({index[place]: records[place] for place in missing})
-        pixels = torch.frombuffer(bytearray(b"".join(records)), dtype=torch.uint8).view(len(rows), self.size)
-        return pixels[:, 4:].reshape(len(rows), *self.shape)
+        images = np.empty((len(rows), self.size - 4), np.uint8)
+        for image, record in zip(images, records, strict=True):
+            image[:] = np.frombuffer(record, np.uint8, offset=4)
+        return torch.from_numpy(images).view(len(rows), *self.shape)
+
+    def index(self, rows: Tensor) -> Tensor:
+        return self.made.index(rows)
 
     def _read(self, index: Sequence[int]) -> list[bytes]:
         try:
-            with self.path.open("rb") as file:
+            with self.path.open("rb", buffering=0) as file:
                 return [file.read(self.size) for at in index if file.seek(at * self.size) >= 0]
         except OSError:
             return [b""] * len(index)

@@ -34,14 +34,16 @@ class EvalOptions:
     """which validation images fit it: clean (T), augmented (TA) or both; or a run whose temperatures count"""
     batch_size: int = 250
     """images at a time"""
-    workers: int = 0
-    """processes that decode or corrupt images ahead"""
+    workers: int | None = None
+    """processes that decode and corrupt images ahead; if not given 2 for images from files, else none"""
     out: str | None = None
     """directory for the results; RUN/eval if not given"""
 
     def __post_init__(self) -> None:
-        for name, least in (("resamples", 0), ("batch_size", 1), ("workers", 0)):
-            require_whole(name, getattr(self, name), least)
+        require_whole("resamples", self.resamples, 0)
+        require_whole("batch_size", self.batch_size, 1)
+        if self.workers is not None:
+            require_whole("workers", self.workers, 0)
         if self.images is not None:
             require_whole("images", self.images, 1)
         if self.temperature not in FITTED and not Run(Path(self.temperature)).exists():

@@ -18,6 +18,7 @@ from auglabel.lab.runs.evaluations import TA, T
 from auglabel.lab.train import feed
 from auglabel.scaling import TemperatureScaling
 from auglabel.util.inference import eval_mode, model_input
+from auglabel.util.randomness import to_device
 
 BLOCK = 250  # rows that share a random stream
 VIEWS = 5000  # of augmented validation images, at least
@@ -41,7 +42,7 @@ class Predictor:
         found: list[Tensor] = []
         for number, block in enumerate(feed.batches(source, blocks, workers=self.workers)):
             generator = generator_for(self.seed, purpose, turn * len(blocks) + number)
-            images, labels = (part.to(device).split(together) for part in block)
+            images, labels = (to_device(part, device).split(together) for part in block)
             for some, classes in zip(images, labels, strict=True):
                 moved = model_input(some, self.model)
                 if condition.move is not None:

@@ -72,12 +72,18 @@ def fit(network: LoadedNetwork, options: EvalOptions) -> Fitted:
     if network.saw_validation:
         return Fitted(notes=["No temperature was fitted: the run was trained on its validation images too."])
     return fit_temperatures(
-        Predictor(network.model, recipe.training.seed, options.batch_size, options.workers),
+        Predictor(network.model, recipe.training.seed, options.batch_size, _workers(network, options)),
         network.parts.validation,
         None if options.temperature == "clean" else network.augment,
         clean=options.temperature != "augmented",
         bins=recipe.calibrate.bins,
     )
+
+
+def _workers(network: LoadedNetwork, options: EvalOptions) -> int:
+    if options.workers is not None:
+        return options.workers
+    return 2 if network.parts.test.streams else 0
 
 
 def taken_from(first: LoadedNetwork, network: LoadedNetwork) -> Fitted:
@@ -114,7 +120,7 @@ def measure_network(
             batch_size=options.batch_size,
             resamples=options.resamples,
             bins=recipe.calibrate.bins,
-            workers=options.workers,
+            workers=_workers(network, options),
             data=network.data,
             fitted=fitted or fit(network, options),
             told=lambda line: status.update(f"measuring {line}"),

@@ -97,6 +97,8 @@ class Engine:
     """keep images channel by channel together: faster convolutions"""
     compile: bool = False
     """let torch.compile make the network faster; the first step then takes long"""
+    deterministic: bool = True
+    """cuDNN: the same result every time; false: its fastest algorithms, whose results may differ a little"""
 
 
 class Choice(NamedTuple):

@@ -18,7 +18,8 @@ PRECISION = {"float32": "no", "bf16": "bf16", "fp16": "fp16"}
 
 def accelerator_for(recipe: Recipe, device: str) -> Accelerator:
     AcceleratorState._reset_state()  # a run before this one may have had another precision
-    torch.backends.cudnn.deterministic = True
+    torch.backends.cudnn.deterministic = recipe.engine.deterministic
+    torch.backends.cudnn.benchmark = not recipe.engine.deterministic  # tries algorithms on the first batches
     # left to itself, accelerate takes several CPU processes for one
     on_cpu = device == "cpu" or not (torch.cuda.is_available() or torch.xpu.is_available())
     if on_cpu and recipe.engine.precision == "bf16":

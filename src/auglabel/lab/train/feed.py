@@ -15,26 +15,44 @@ from auglabel.errors import UserError
 Batch = tuple[Tensor, Tensor]  # (B, C, H, W) uint8, (B,) int64
 
 
-def batches(
-    source: Source, rows: Sequence[Tensor], *, draw: int | None = None, workers: int = 0
-) -> Iterator[Batch]:
-    """Batches (images, labels), one for each of `rows`; workers decode ahead if the source streams."""
-    if source.streams and workers:
-        loader = DataLoader(
-            _Rows(source, draw),
-            batch_sampler=[row.tolist() for row in rows],
-            num_workers=workers,
-            collate_fn=_as_it_is,
-            pin_memory=torch.cuda.is_available(),
-            generator=torch.Generator(),  # it would take its workers' seed from the global stream
-        )
-        for batch in loader:
+class Feed:
+    """Batches of a source, pass after pass; one pass at a time.
+
+    Where the source streams, worker processes make batches ahead, and stay from one pass to the next.
+    """
+
+    def __init__(self, source: Source, workers: int = 0) -> None:
+        self.source = source
+        self._asked: list[tuple[list[int], int | None]] = []  # rows and draw of each batch of the pass
+        self._loader: DataLoader[Any] | None = None
+        if source.streams and workers:
+            self._loader = DataLoader(
+                _Rows(source),
+                batch_size=None,
+                sampler=self._asked,
+                num_workers=workers,
+                collate_fn=_as_it_is,
+                pin_memory=torch.cuda.is_available(),
+                persistent_workers=True,
+                generator=torch.Generator(),  # it would take its workers' seed from the global stream
+            )
+
+    def batches(self, rows: Sequence[Tensor], draw: int | None = None) -> Iterator[Batch]:
+        """Batches (images, labels), one for each of `rows`."""
+        if self._loader is None:
+            for some in rows:
+                yield self.source.fetch(some, draw), self.source.labels[some]
+            return
+        self._asked[:] = [(some.tolist(), draw) for some in rows]
+        for batch in self._loader:
             if isinstance(batch, Exception):
                 raise batch
             yield batch
-        return
-    for some in rows:
-        yield source.fetch(some, draw), source.labels[some]
+
+
+def batches(source: Source, rows: Sequence[Tensor], *, workers: int = 0) -> Iterator[Batch]:
+    """The batches of a single pass."""
+    return Feed(source, workers).batches(rows)
 
 
 def in_turn(source: Source, batch_size: int, rank: int = 0, world: int = 1) -> list[Tensor]:
@@ -63,14 +81,13 @@ def _none_alone(rows: list[Tensor], least: int) -> list[Tensor]:
 class _Rows(Dataset[Batch | Exception]):
     """Fetches in a worker, and returns an error as a value: raised there, it would arrive as a traceback."""
 
-    def __init__(self, source: Source, draw: int | None) -> None:
+    def __init__(self, source: Source) -> None:
         self.source = source
-        self.draw = draw
 
-    def __getitems__(self, rows: list[int]) -> Batch | Exception:
-        some = torch.tensor(rows)
+    def __getitem__(self, asked: tuple[list[int], int | None]) -> Batch | Exception:
+        some = torch.tensor(asked[0])
         try:
-            return self.source.fetch(some, self.draw), self.source.labels[some]
+            return self.source.fetch(some, asked[1]), self.source.labels[some]
         except (ValueError, OSError) as error:
             return error
 

@@ -14,7 +14,6 @@ from dataclasses import replace
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from auglabel.augment.clean import Clean, crop_and_flip
 from auglabel.by_class import AutoLabelByClass
@@ -29,10 +28,12 @@ from auglabel.lab.recipe.seeding import generator_for, seed_for
 from auglabel.lab.runs.records import Epoch, TrainingState
 from auglabel.lab.train import feed
 from auglabel.lab.train.accelerator import accelerator_for
+from auglabel.lab.train.averaging import averaged
 from auglabel.lab.train.learned import Replay, learned_for
 from auglabel.labels import TablePolicy
 from auglabel.measure import measure
 from auglabel.self_distilled import with_prediction
+from auglabel.util.randomness import to_device
 from auglabel.view import View
 
 LOOK = 10  # steps between looks at the losses: each look makes an accelerator wait
@@ -51,7 +52,7 @@ class Trainer:
     ):
         if len(parts.train) < 2:
             raise UserError(f"training needs at least 2 images, but the split leaves {len(parts.train)}.")
-        self.recipe, self.parts, self.workers = recipe, parts, workers
+        self.recipe, self.parts = recipe, parts
         self.seed = recipe.training.seed
         self.accelerator = accelerator_for(recipe, device)
         self.rank, self.world = self.accelerator.process_index, self.accelerator.num_processes
@@ -78,6 +79,8 @@ class Trainer:
             self.model = self.accelerator.prepare(self.plain)
         epochs, self.held_out = recipe.training.epochs, recipe.training.held_out_epochs
         self.trained_on = [parts.train, parts.train if self.held_out == epochs else parts.joined()]
+        self.feeds = [feed.Feed(source, workers) for source in self.trained_on]
+        self.validation = feed.Feed(parts.validation, workers)
         self.lengths = [len(self._order(0)), len(self._order(epochs - 1))]  # of such epochs, in steps
         self.steps = self._steps_before(epochs)
         self.recent: list[Tensor] = []
@@ -114,15 +117,14 @@ class Trainer:
         order, number = self._order(self.state.epoch), self.state.epoch
         shares = [rows[self.rank :: self.world] for rows in order[self.state.batch :]]
         draw = seed_for(self.seed, "crop", number)
-        source = self.trained_on[self.gives_back]
-        loaded = feed.batches(source, shares, draw=draw, workers=self.workers)
+        loaded = self.feeds[self.gives_back].batches(shares, draw)
         self.model.train()
         for rows in order[self.state.batch :]:
             if stop(self.step):
                 return
             start = time.perf_counter()
             images, labels = next(loaded)
-            self._step(images.to(self.device), labels.to(self.device), len(rows))
+            self._step(to_device(images, self.device), to_device(labels, self.device), len(rows))
             self.state.batch += 1
             if len(self.recent) >= LOOK:
                 self.look()  # waits for an accelerator: part of the training
@@ -187,7 +189,9 @@ class Trainer:
         """Add up the losses of the last steps; stop if one of them, or a weight, is no number."""
         if not self.recent:
             return
-        losses = torch.stack(self.recent).double().cpu()
+        sound = torch.stack([parameter.isfinite().all() for parameter in self.plain.parameters()]).all()
+        seen = torch.cat([torch.stack(self.recent).double(), sound.double()[None]]).cpu()  # waits once
+        losses = seen[:-1]
         first = self.step - len(losses)
         self.recent = []
         if not losses.isfinite().all():
@@ -195,7 +199,7 @@ class Trainer:
             raise Diverged(f"the loss is {losses[step - first - 1]:g} at step {step}. {LOWER}")
         for loss in losses.tolist():
             self.state.loss += loss
-        if not all(parameter.isfinite().all() for parameter in self.plain.parameters()):
+        if not seen[-1]:
             raise Diverged(f"a weight is no longer a number after step {self.step}. {LOWER}")
 
     @torch.no_grad()
@@ -238,7 +242,7 @@ class Trainer:
 
     def validation_batches(self) -> Iterator[feed.Batch]:
         rows = feed.in_turn(self.parts.validation, self.recipe.calibrate.batch_size, self.rank, self.world)
-        return feed.batches(self.parts.validation, rows, workers=self.workers)
+        return self.validation.batches(rows)
 
     def measure_validation(self) -> dict[str, float]:
         """Accuracy and calibration on the validation images as they are; nothing if none are held out."""
@@ -250,7 +254,7 @@ class Trainer:
 
     def _validation_views(self) -> Iterator[View]:
         for images, labels in self.validation_batches():
-            images, labels = images.to(self.device), labels.to(self.device)
+            images, labels = to_device(images, self.device), to_device(labels, self.device)
             yield View(images, labels, torch.zeros_like(labels), torch.zeros(len(labels), device=self.device))
 
     def table(self) -> Tensor | None:
@@ -287,9 +291,3 @@ class Trainer:
             for buffer in self.statistics().values():
                 dist.all_reduce(buffer)
                 buffer /= self.world
-
-
-def averaged(model: nn.Module, decay: float) -> AveragedModel | None:
-    if not decay:
-        return None
-    return AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(decay), use_buffers=True)
