@@ -34,7 +34,14 @@ NEEDED = {
     *("recipes/folder.yaml", "recipes/rows.yaml", "lab/study/published.yaml"),
     *("lab/report/page.html", "lab/report/page.css", "lab/report/page.js"),
 }
-KINDS = {".py", ".yaml", ".html", ".css", ".js", ".svg"}  # of file in the package, beside those that are NEEDED
+KINDS = {
+    ".py",
+    ".yaml",
+    ".html",
+    ".css",
+    ".js",
+    ".svg",
+}  # of file in the package, beside those that are NEEDED
 IN_SDIST = {
     *("src", "tests", "examples", "benchmarks", "docs", "scripts"),
     *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "CITATION.cff", "LICENSE"),
