@@ -27,6 +27,7 @@ from auglabel.data.files import find_images
 from auglabel.data.huggingface import Rows, _several
 from auglabel.lab.paper.verdicts import _student
 from auglabel.lab.pictures.vega import load_altair
+from auglabel.lab.process.launch import launch
 from auglabel.lab.runs.checkpoint import load_checkpoint, save_checkpoint
 from auglabel.lab.runs.evaluations import EVALUATION_FORMAT
 from auglabel.lab.runs.records import RUN_FORMAT
@@ -35,7 +36,6 @@ from auglabel.lab.study.study import Study
 from auglabel.lab.sweep.executor import Executor
 from auglabel.lab.sweep.job import Results
 from auglabel.lab.train.feed import shuffled
-from auglabel.lab.train.launch import launch
 
 ROOT = Path(__file__).parents[1]
 

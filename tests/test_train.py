@@ -21,12 +21,12 @@ import pytest
 import torch
 
 from auglabel import RandAug, __version__, cli
+from auglabel.lab.process.launch import launch, stop_signals
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.runs.checkpoint import load_checkpoint, save_checkpoint
 from auglabel.lab.runs.records import TIMES, Resumed
 from auglabel.lab.runs.run import Run
 from auglabel.lab.train import train as train_module
-from auglabel.lab.train.launch import launch, stop_signals
 from auglabel.table_file import load_table
 
 ROOT = Path(__file__).parents[1]

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from auglabel.errors import UserError
 from auglabel.lab.commands.arguments import name_first
+from auglabel.lab.process.launch import launch
 from auglabel.lab.recipe.options import flags
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.recipe.recipe import Recipe
 from auglabel.lab.runs.run import Run
-from auglabel.lab.train.launch import launch
 from auglabel.lab.train.train import TrainOptions, train
 from auglabel.util.checks import require_whole
 

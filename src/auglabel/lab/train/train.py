@@ -18,13 +18,13 @@ import torch.distributed as dist
 
 from auglabel.data.source import DataSet
 from auglabel.data.split import Parts
+from auglabel.lab.process.launch import stop_signals
 from auglabel.lab.process.memory import keep_memory
 from auglabel.lab.recipe.build import data_for
 from auglabel.lab.recipe.recipe import Recipe, flat
 from auglabel.lab.runs.checkpoint import save_weights
 from auglabel.lab.runs.records import DataFacts, RunFacts, SplitRows, versions
 from auglabel.lab.runs.run import Run
-from auglabel.lab.train.launch import stop_signals
 from auglabel.lab.train.learned import labelled_images
 from auglabel.lab.train.progress import Progress
 from auglabel.lab.train.saving import checkpoint_of, restore
