@@ -25,7 +25,7 @@ from auglabel.data.cifar_files import CIFAR10
 from auglabel.data.corrupted import corrupted
 from auglabel.data.files import find_images
 from auglabel.data.huggingface import Rows, _several
-from auglabel.lab.paper.verdicts import _student
+from auglabel.lab.paper.claim_verdicts import _student
 from auglabel.lab.pictures.vega import load_altair
 from auglabel.lab.process.launch import launch
 from auglabel.lab.runs.checkpoint import load_checkpoint, save_checkpoint

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from auglabel.lab.paper.verdicts import judge
+from auglabel.lab.paper.claim_verdicts import judge
 from auglabel.lab.study.claims import claims
 from auglabel.lab.study.rows import MADE
 

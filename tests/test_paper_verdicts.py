@@ -5,9 +5,9 @@ import pytest
 from scipy import stats
 
 from auglabel.lab.paper.charts import _dots
+from auglabel.lab.paper.claim_verdicts import Part, holm, judge
 from auglabel.lab.paper.page import Page, Record
 from auglabel.lab.paper.tables import COLUMNS
-from auglabel.lab.paper.verdicts import Part, holm, judge
 from auglabel.lab.study.claims import claims
 from auglabel.lab.study.readings import reading
 from auglabel.lab.study.rows import MADE

@@ -13,7 +13,7 @@ from auglabel.augment_and_label import AugmentAndLabel
 from auglabel.autolabel import AutoLabel
 from auglabel.by_class import AutoLabelByClass
 from auglabel.calibration import Calibration
-from auglabel.destroyed import DestroyedAutoLabel
+from auglabel.destroyed_buckets import DestroyedAutoLabel
 from auglabel.distance import Distance, DistanceGrid
 from auglabel.labels import CCAT, FixedTable, LabelPolicy, LabelSmoothing, MixupLabels, OneHot, TablePolicy
 from auglabel.measure import calibrate, every_bucket, measure

@@ -15,7 +15,7 @@ from typing_extensions import Self
 
 from auglabel.lab.methods.comparisons import OVERALL, Comparison, Place
 from auglabel.lab.methods.methods import Method
-from auglabel.lab.paper.verdicts import Part
+from auglabel.lab.paper.claim_verdicts import Part
 from auglabel.lab.runs.metric_list import METRICS, Metric, metric_named
 
 CLEAN: Place = ("clean", None)

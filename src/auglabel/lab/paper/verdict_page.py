@@ -9,9 +9,9 @@ from pathlib import Path
 
 from rich.console import Console
 
+from auglabel.lab.paper.claim_verdicts import ClaimVerdict, Part, judge
 from auglabel.lab.paper.page import Block, Page
 from auglabel.lab.paper.tables import POOLED
-from auglabel.lab.paper.verdicts import ClaimVerdict, Part, judge
 from auglabel.lab.runs.metric_list import metric_named
 from auglabel.lab.study.claims import LEVEL, claims
 from auglabel.lab.study.readings import reading

@@ -31,7 +31,7 @@ from auglabel.data.folder import folder, imagenet
 from auglabel.data.huggingface import huggingface
 from auglabel.data.npz import npz
 from auglabel.data.source import DataSet
-from auglabel.destroyed import DestroyedAutoLabel
+from auglabel.destroyed_buckets import DestroyedAutoLabel
 from auglabel.distance import DistanceGrid
 from auglabel.errors import UserError
 from auglabel.lab.parts.variants import AutoLabelVariant
