@@ -31,10 +31,10 @@ COMMANDS = (  # WHEEL is a file's name
 RESULTS = ("compare/compare.html",)
 NEEDED = {
     *("py.typed", "data/fashion.npz", "data/LICENSE.fashion-mnist"),
-    *("recipes/folder.yaml", "recipes/rows.yaml", "lab/paper/published.yaml"),
+    *("recipes/folder.yaml", "recipes/rows.yaml"),
     *("lab/report/page.html", "lab/report/page.css", "lab/report/page.js"),
 }
-KINDS = {".py", ".yaml", ".html", ".css", ".js"}  # of file in the package, beside those that are NEEDED
+KINDS = {".py", ".yaml", ".html", ".css", ".js", ".svg"}  # of other files in the package
 IN_SDIST = {
     *("src", "tests", "examples", "benchmarks", "docs", "scripts"),
     *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "CITATION.cff", "LICENSE"),
