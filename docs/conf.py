@@ -56,7 +56,7 @@ python_use_unqualified_type_names = True
 nitpicky = True
 nitpick_ignore_regex = [  # other people's names, and what their stubs call them
     ("py:.*", r"(torch|numpy|np|npt|nn|collections|os|pathlib|typing|typing_extensions)\b.*"),
-    ("py:.*", r"(Tensor|Generator|Sequence|Callable|Iterable|Iterator|Path|Self|Any|optional)"),
+    ("py:.*", r"(Array|Tensor|Generator|Sequence|Callable|Iterable|Iterator|Path|Self|Any|optional)"),
 ]
 
 

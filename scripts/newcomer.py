@@ -31,7 +31,7 @@ COMMANDS = (  # WHEEL is a file's name
 RESULTS = ("compare/compare.html",)
 NEEDED = {
     *("py.typed", "data/fashion.npz", "data/LICENSE.fashion-mnist"),
-    *("recipes/folder.yaml", "recipes/rows.yaml"),
+    *("recipes/folder.yaml", "recipes/rows.yaml", "lab/study/published.yaml"),
     *("lab/report/page.html", "lab/report/page.css", "lab/report/page.js"),
 }
 KINDS = {".py", ".yaml", ".html", ".css", ".js", ".svg"}  # of other files in the package

@@ -45,7 +45,6 @@ PARSED = {
     r"auglabel demo": "minutes; tests/test_demo.py runs a short one",
     r"auglabel doctor": "tries everything installed; tests/test_doctor.py runs it",
     r"auglabel (train|eval|audit|corrupt) .*(cifar|--program|--copies)": "data or a network that is not here",
-    r"auglabel (inspect|report) runs/cpu-cifar100-0": "a run of the command before, which was stopped",
     r"auglabel reproduce ": "hours; tests/test_reproduce.py runs small ones",
     r"auglabel sweep ": "minutes; tests/test_sweep.py runs small ones",
     r"-m auglabel.cli train ": "several machines",
@@ -57,13 +56,17 @@ SMALLER = {
         *("--epochs=1", "--split.train=60", "--split.validation=40", "--model.widths=[4,8,8]"),
         *("--seeds=2", "--corrupted=false"),
     ],
+    r"auglabel compare folder": [
+        *("--epochs=1", "--model.widths=[4,8,8]", "--seeds=2", "--corrupted=false"),
+    ],
     r"auglabel train embedded --labels": ["--epochs=1", "--split.train=60", "--split.validation=60"],
     r"auglabel eval runs/(one-hot|autolabel)": ["--resamples=20"],
     r"auglabel eval runs/mine --on .*(pgd|corrupted)": ["--resamples=0", "--images=2"],
 }
 # Blocks of text that no command before them printed, by what they begin with.
 NOT_COMPARED = {
-    " images    labels ": "the demo, which took minutes; that README has an excerpt of it is checked below",
+    "         Learned label": "the demo, which took minutes",
+    "    magnitude": "an excerpt of it, which is checked below",
     "auglabel: mine.yaml, line 6": "checked below",
     "6 runs, 3 points x 2 seeds": "figures of a sweep, which took minutes",
     "Problems\n": "of another machine; tests/test_doctor.py checks the screen",
@@ -292,8 +295,9 @@ def test_the_mistake_that_the_lab_page_shows_is_named_so(room, capsys):
 
 
 def test_the_readmes_excerpt_is_part_of_the_whole_table():
-    excerpt, whole = (block.text for block in blocks_of("README.md") if block.language == "text")
-    assert {line for line in excerpt.splitlines() if line} <= set(whole.splitlines())
+    (excerpt,) = (block.text for block in blocks_of("README.md") if block.language == "text")
+    (whole,) = (block.text for block in blocks_of("docs/demo.md") if block.language == "text")
+    assert {line for line in excerpt.splitlines() if line != "..."} <= set(whole.splitlines())
 
 
 def test_choosing_says_of_alpha_what_the_choices_say():

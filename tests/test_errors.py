@@ -387,7 +387,8 @@ TABLE = [
     (
         None,
         [*TRAIN, "--labels.beta=1"],
-        '--labels.beta: labels has no option "beta" for autolabel. It takes: alpha, start_table.',
+        '--labels.beta: labels has no option "beta" for autolabel. It takes: alpha, replay, start_table. '
+        'Did you mean "replay"?',
     ),
     (
         None,

@@ -6,10 +6,10 @@ import re
 import pytest
 import torch
 import torch.nn.functional as F
-from auglabel.lab.recipe.schedules import cosine
 
 from auglabel import AutoLabel, RandAug, cli
 from auglabel.augment.clean import crop_and_flip
+from auglabel.lab.parts.schedules import cosine
 from auglabel.lab.recipe.build import data_for, model_for
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.recipe.seeding import generator_for

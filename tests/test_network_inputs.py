@@ -180,7 +180,7 @@ def _transformers(net):
 
     rows = [{"pixel_values": image, "labels": int(label)} for image, label in zip(*some(), strict=True)]
     labels = module.TransformersCallback(AugMix(), 10, 0.02, validation=rows)
-    state = type("State", (), {"stateful_callbacks": {}})()
+    state = type("State", (), {"stateful_callbacks": {}, "log_history": [], "epoch": 1.0, "global_step": 1})()
     labels.on_epoch_end(None, state, None, model=Outputs())
 
 

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import pytest
 
+from auglabel.errors import UserError
 from auglabel.lab.recipe.options import RecipeError, flags
 from auglabel.util.help_text import help_of_flags, help_of_section
 from auglabel.util.signatures import REQUIRED, Unfit, converted, options_of
@@ -118,7 +119,7 @@ class Flags:
 
     def __post_init__(self) -> None:
         if self.often < 1:
-            raise ValueError("often must be at least 1.")
+            raise UserError("often must be at least 1.")
 
 
 def test_a_commands_flags_are_the_fields_of_its_dataclass_and_the_rest_is_left():

@@ -348,7 +348,7 @@ def test_going_on_with_another_version_is_said_and_recorded_once(tmp_path, capsy
 def test_resuming_with_another_recipe_says_what_differs(whole, capsys):
     assert train(whole, "--resume", "--alpha=0.3", "--seed=4", epochs=3) == 1
     complaint = capsys.readouterr().err
-    assert "labels.alpha: 0.3, not 0.02; seed: 4, not 0" in complaint
+    assert "labels.alpha: 0.3, not auto; seed: 4, not 0" in complaint
     assert complaint.count("\n") == 1
 
 
