@@ -30,7 +30,7 @@ test-timm: .venv-timm/stamp  ## the tests that need timm and torchvision, in an 
 test-isa: $(TEST)  ## all tests under each of four instruction sets, as other processors would run them
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/instruction_sets.py -n 2 --dist worksteal
 
-newcomer: $(TEST)  ## build sdist and wheel, install the wheel elsewhere, and get to a result with it
+newcomer: $(TEST)  ## build sdist and wheel, install the wheel elsewhere, and get to a verdict with it
 	$(BIN)/python scripts/newcomer.py --borrow
 
 lint: $(TEST)  ## check style and types

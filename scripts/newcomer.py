@@ -34,14 +34,7 @@ NEEDED = {
     *("recipes/folder.yaml", "recipes/rows.yaml", "lab/study/published.yaml"),
     *("lab/report/page.html", "lab/report/page.css", "lab/report/page.js"),
 }
-KINDS = {
-    ".py",
-    ".yaml",
-    ".html",
-    ".css",
-    ".js",
-    ".svg",
-}  # of file in the package, beside those that are NEEDED
+KINDS = {".py", ".yaml", ".html", ".css", ".js", ".svg"}  # of other files in the package
 IN_SDIST = {
     *("src", "tests", "examples", "benchmarks", "docs", "scripts"),
     *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "CITATION.cff", "LICENSE"),
