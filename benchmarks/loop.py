@@ -56,7 +56,7 @@ def bare(recipe: Recipe, data: DataSet, parts: Parts, channels_last: bool) -> Ca
     model = model_for(recipe, data)
     model.to(memory_format=torch.channels_last if channels_last else torch.contiguous_format)
     twin = Trainer(recipe, data, parts, device="cpu")  # for its augmentation and labels alone
-    augment, policy = twin.augment, twin.policy
+    augment, policy = twin.learned.augment, twin.learned.policy
     optimizer = torch.optim.SGD(model.parameters(), 0.1, 0.9, weight_decay=5e-4, nesterov=True)
     images, labels, flip = data.train.images, data.train.labels, recipe.prepare["flip"]
 
