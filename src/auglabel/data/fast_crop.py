@@ -65,9 +65,7 @@ def scale_for(box: tuple[int, int, int, int], size: int) -> int:
 
 
 def _turned(picture: Image) -> bool:
-    """Whether the camera's EXIF asks for the picture to be turned, or cannot be read."""
-    if "exif" not in picture.info:
-        return False
+    """Whether the camera's EXIF or XMP asks for the picture to be turned, or cannot be read."""
     try:
         return bool(picture.getexif().get(ORIENTATION, 1) != 1)
     except Exception:  # as many kinds as there are of damage

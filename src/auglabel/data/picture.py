@@ -118,6 +118,8 @@ def decoding(path: str) -> Iterator[None]:
     """Damage that shows only when colours are looked up is named as well."""
     try:
         yield
+    except BrokenImage:
+        raise
     except (ValueError, OSError) as error:
         raise BrokenImage(f"{path} is broken and cannot be read as an image ({shown(error)}).") from None
 
