@@ -154,6 +154,7 @@ def test_erasing_with_a_ratio_of_1_keeps_the_proportions_of_the_image():
         (lambda: Erasing(ratio=0.5), "ratio must be a finite number of at least 1"),
         (lambda: Erasing(fill="noise"), "fill must be"),
         (lambda: SoftAugmentation(10, k=-1.0), "k must be a finite number of at least 0"),
+        (lambda: SoftAugmentation(10, k=0), "k must be above 0, got 0"),
     ],
 )
 def test_options_that_mean_nothing_are_refused(make, message):

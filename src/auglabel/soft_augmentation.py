@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from auglabel.errors import UserError
 from auglabel.labels import LabelPolicy
 from auglabel.util.checks import require_number
 from auglabel.view import View
@@ -20,6 +21,8 @@ class SoftAugmentation(LabelPolicy):
     def __init__(self, num_classes: int, k: float = 2.0) -> None:
         super().__init__(num_classes)
         require_number("k", k, 0)
+        if k == 0:
+            raise UserError("k must be above 0, got 0, at which every image has chance as its label.")
         self.k = k
 
     def confidence(self, view: View) -> Tensor:
