@@ -206,6 +206,17 @@ def test_gamma_stands_in_a_recipe_whose_loss_has_one_and_in_no_other(written):
     assert read_recipe(written(sharper.as_yaml())) == sharper
 
 
+def test_another_loss_leaves_nothing_of_gamma(written):
+    path = written(read_recipe("embedded", ["--regime=randaug", "--loss=focal", "--gamma=2"]).as_yaml())
+    plain = read_recipe("embedded", ["--regime=randaug"])
+    assert read_recipe(path, ["--loss=cross_entropy"]) == plain
+    assert read_recipe(path, ["--regime=randaug"]) == plain
+    assert read_recipe(path).changed("loss", "cross_entropy") == plain
+    assert read_recipe(path, ["--loss=focal"]).training.gamma == 2.0
+    with pytest.raises(ValueError, match=r"^--gamma: gamma is an option of focal, not of cross_entropy"):
+        read_recipe(path, ["--loss=cross_entropy", "--gamma=2"])
+
+
 def test_a_regime_among_the_flags_leaves_nothing_of_the_file_s_options(written):
     path = written("augment: {name: adversarial, fixed: true}\n")
     assert read_recipe(path, ["--regime", "at_multi"]).augment.options["fixed"] is False

@@ -157,6 +157,8 @@ class _Draft:
                 self._choose(section, value, origin)
             elif key == "loss" and isinstance(value, str):
                 self._require_typed("loss", value, origin)
+                if value != "focal":
+                    self.settings = [s for s in self.settings if s.key != "gamma"]
         self.settings += [s for s in layer if s.key != "regime" and s.key.removesuffix(".name") not in MENUS]
 
     def _choose(self, section: str, name: Any, origin: str) -> None:

@@ -150,7 +150,9 @@ class Recipe:
         """This recipe with `section.option` set to `value`, which must be valid: nothing checks it here."""
         section, _, option = key.rpartition(".")
         part = getattr(self, section or "training")
-        if isinstance(part, Choice):
+        if key == "loss" and value != "focal":
+            part = replace(part, loss=value, gamma=None)
+        elif isinstance(part, Choice):
             part = part._replace(options={**part.options, option: value})
         else:
             part = {**part, option: value} if isinstance(part, dict) else replace(part, **{option: value})
