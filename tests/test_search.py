@@ -88,6 +88,14 @@ def test_a_search_that_is_there_is_only_summed_up_again(searched, monkeypatch, c
     assert times(searched) == before
 
 
+def test_trials_keep_the_validation_images_that_a_recipe_gives_back(tmp_path):
+    assert sweep(tmp_path, "--search", ALPHA, "--trials", "1", "--give_back=0.5") == 0
+    (result,) = results_in(tmp_path).values()
+    assert result["recipe"]["give_back"] is None
+    (trial,) = finished(tmp_path, words=[*TINY, "--give_back=0.5"])
+    assert trial.value == result["validation"]["nll"]
+
+
 def test_more_trials_go_on_from_those_that_are_there(tmp_path):
     assert sweep(tmp_path, "--search", ALPHA, "--trials", "2") == 0
     before = times(tmp_path)

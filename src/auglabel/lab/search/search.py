@@ -183,7 +183,8 @@ def search_at(shared: Shared, point: Point, text: str, seed: int, results: Resul
     for each in ranges:
         above = shared.recipe_at(shared.point({**point.values, **lowest, each.option: each.high}))
         resolved.append(_resolved(each, flat(below.as_dict()), flat(above.as_dict())))
-    return Search(shared, point, below, tuple(resolved), seed, results, journal)
+    held_out = below.changed("give_back", None)  # what a search goes by
+    return Search(shared, point, held_out, tuple(resolved), seed, results, journal)
 
 
 def ranges_in(text: str) -> list[Range]:
