@@ -126,6 +126,14 @@ def test_a_first_run_that_began_with_a_table_is_replayed_from_it(tmp_path):
     assert tables_of(fixed, 10, grid).tolist() == [[0.75] * 82] * 4
 
 
+def test_labels_that_are_replayed_are_not_said_to_stay(first, tmp_path, capsys):
+    run = run_of(tmp_path / "second", *replaying(first), "--give_back=0.4")
+    said = capsys.readouterr().out
+    assert "From epoch 2 of 3 on the 40 validation images are trained on too. Nothing is measured" in said
+    assert "stay" not in said
+    assert run.history()[0].confidence != run.history()[1].confidence != run.history()[2].confidence
+
+
 def test_images_that_only_the_first_run_used_count_as_labelled(first, tmp_path):
     def labelled(*words):
         recipe = read_recipe("embedded", [word for word in [*SMALL, *words] if "tracker" not in word])

@@ -35,7 +35,7 @@ class Training:
     ema: float = 0.0
     """decay of an average of the weights, which is then what is measured and kept; 0: no average"""
     give_back: float | None = None
-    """from this part of the epochs on the validation images are trained on too, and learned labels stay"""
+    """from this part of the epochs on the validation images are trained on too, and no labels are learned"""
 
     def __post_init__(self) -> None:
         require_whole("seed", self.seed, 0)

@@ -11,6 +11,7 @@ from typing_extensions import Self
 from auglabel.lab.process.bar import bar_of
 from auglabel.lab.runs.records import Epoch
 from auglabel.lab.runs.run import Run
+from auglabel.lab.train.learned import Replay
 from auglabel.lab.train.trainer import Trainer
 from auglabel.metrics import leaning
 
@@ -46,10 +47,13 @@ class Progress:
                 + (f", and this run has {epochs}." if turns > epochs else ".")
             )
         if (epochs := trainer.recipe.training.epochs) > trainer.held_out:
+            stay = (
+                "" if isinstance(trainer.learned.policy, Replay) else ", and learned labels stay as they are"
+            )
             self.say(
                 f"From epoch {trainer.held_out + 1} of {epochs} on the {len(parts.validation):,} validation "
-                "images are trained on too, and learned labels stay as they are. Nothing is measured on them "
-                "any more: the best checkpoint is the last epoch's, and auglabel eval fits no temperature."
+                f"images are trained on too{stay}. Nothing is measured on them any more: the best checkpoint "
+                "is the last epoch's, and auglabel eval fits no temperature."
             )
         if trainer.step:
             self.say(f"going on from step {trainer.step:,} (epoch {trainer.state.epoch + 1})")
