@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from dataclasses import replace
 
 import pytest
 import torch
@@ -11,7 +12,7 @@ from auglabel import RandAug, cli
 from auglabel.lab.recipe.build import data_for
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.runs.run import Run
-from auglabel.lab.train.learned import Replay, labelled_images, tables_of
+from auglabel.lab.train.learned import Replay, labelled_images, replayed, tables_of
 from auglabel.lab.train.saving import checkpoint_of, restore
 from auglabel.lab.train.trainer import Trainer
 from auglabel.table_file import save_table
@@ -174,6 +175,27 @@ def test_runs_that_cannot_be_replayed_get_a_sentence(first, tmp_path, capsys):
         tables_of(first, 7, RandAug().grid)
     assert train(tmp_path / "second", "--regime=randaug", f"--labels.replay={first.path}") == 1
     assert 'labels has no option "replay" for one_hot' in capsys.readouterr().err
+
+
+def test_what_a_replay_would_ignore_is_refused(first, tmp_path, capsys):
+    for words, told in (
+        (["--labels.alpha=0.5"], r"^--labels.alpha: a replay learns no labels, .* got 0\.5\.$"),
+        (["--labels.start_table=a.json"], r"^--labels.start_table: a replay begins .* a\.json\.$"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            read_recipe("embedded", replaying(first, *words))
+    second = run_of(tmp_path / "second", *replaying(first))
+    capsys.readouterr()
+    assert train(tmp_path / "third", *replaying(second)) == 1
+    told = f"{second.path} has learned no labels: it replays {first.path}, so name that run.\n"
+    assert capsys.readouterr().err.endswith(told)
+
+
+def test_an_option_replay_of_a_policy_of_the_user_s_own_names_no_run(first):
+    recipe = read_recipe("embedded", replaying(first))
+    assert replayed(recipe).path == first.path
+    own = recipe.labels._replace(name="mine:policy")
+    assert replayed(replace(recipe, labels=own)) is None
 
 
 def test_a_shared_run_does_not_say_where_its_first_run_lies(first, tmp_path):

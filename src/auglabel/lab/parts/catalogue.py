@@ -42,7 +42,7 @@ from auglabel.relative import RelativeAutoLabel
 from auglabel.self_distilled import SelfDistilled
 from auglabel.soft_augmentation import SoftAugmentation
 from auglabel.table_file import load_table
-from auglabel.util.checks import entry, require_instance
+from auglabel.util.checks import entry, require_instance, shown
 from auglabel.util.inference import model_input
 from auglabel.view import View
 
@@ -100,6 +100,10 @@ def autolabel(
         start_table: file of an audit, or of a table that another run learned, to begin with
         replay: a finished run whose labels are used, epoch by epoch, and none learned: no hold-out is needed
     """
+    if replay is not None and alpha != "auto":
+        raise UserError(f"a replay learns no labels, so alpha must be auto, got {alpha}.")
+    if replay is not None and start_table is not None:
+        raise UserError(f"a replay begins as its run did: leave out start_table {shown(start_table)}.")
     policy = AutoLabel(num_classes, len(grid), alpha, epochs)
     if start_table is not None:
         policy.table.copy_(load_table(start_table, grid))

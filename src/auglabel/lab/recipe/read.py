@@ -219,8 +219,9 @@ class _Draft:
         augment = self._made("augment", make, recipe.augment.options)
         own = ":" in recipe.labels.name  # which may depend on how many classes the data have
         if not own and recipe.labels.name != "table":  # files are read when training begins
-            files = ("start_table", "replay")
-            options = {key: value for key, value in recipe.labels.options.items() if key not in files}
+            options = dict(recipe.labels.options)
+            if options.get("replay") is None:
+                options.pop("start_table", None)
             self._made("labels", partial(labels_for, recipe.labels.name, 2, augment.grid), options)
         if recipe.training.loss in HARD_LABELS and recipe.labels.name != "one_hot":
             raise RecipeError(

@@ -29,8 +29,8 @@ def learned_for(recipe: Recipe, num_classes: int) -> AugmentAndLabel:
     augment = augmentation_for(recipe.augment.name, **recipe.augment.options)
     how, labels = recipe.calibrate, recipe.labels
     policy: LabelPolicy
-    if (first := labels.options.get("replay")) is not None:
-        tables = tables_of(Run(Path(first)), num_classes, augment.grid)
+    if (first := replayed(recipe)) is not None:
+        tables = tables_of(first, num_classes, augment.grid)
         policy = Replay(num_classes, tables, recipe.training.epochs)
     else:
         epochs = recipe.training.held_out_epochs  # alpha "auto" is done when labels are final
@@ -38,6 +38,13 @@ def learned_for(recipe: Recipe, num_classes: int) -> AugmentAndLabel:
     return AugmentAndLabel(
         augment, policy=policy, rule=how.rule, visits=how.visits, memory=how.memory, bins=how.bins
     )
+
+
+def replayed(recipe: Recipe) -> Run | None:
+    """The run whose labels the recipe's run has, if any."""
+    labels = recipe.labels
+    first = labels.options.get("replay") if labels.name == "autolabel" else None
+    return None if first is None else Run(Path(first))
 
 
 class Replay(TablePolicy):
@@ -75,6 +82,8 @@ def tables_of(run: Run, num_classes: int, grid: DistanceGrid) -> Tensor:
             f"{run.path} has no label table to replay: it was trained with {labels['name']}, "
             "whose labels are not all in a table. Name a run of autolabel."
         )
+    if labels["name"] == "autolabel" and labels.get("replay") is not None:
+        raise UserError(f"{run.path} has learned no labels: it replays {labels['replay']}, so name that run.")
     classes = facts.data.classes
     if classes is not None and len(classes) != num_classes:
         raise UserError(f"{run.path} was trained on {len(classes)} classes, but this run has {num_classes}.")
@@ -94,9 +103,8 @@ def tables_of(run: Run, num_classes: int, grid: DistanceGrid) -> Tensor:
 
 def labelled_images(recipe: Recipe, data: DataSet, parts: Parts) -> int:
     """How many images a run uses with their labels, those of a run that it replays included."""
-    if (first := recipe.labels.options.get("replay")) is None:
+    if (run := replayed(recipe)) is None:
         return len(parts.train) + len(parts.validation)
-    run = Run(Path(first))
     facts, split = run.facts(), read_yaml(run.recipe_file)[1]["split"]
     assert facts is not None  # `tables_of` has looked
     own = _rows(SplitRows.of(parts), recipe.split["validation_from"], data)
