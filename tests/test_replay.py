@@ -5,6 +5,7 @@ import re
 import shutil
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
@@ -250,8 +251,6 @@ def test_a_run_that_has_no_temperature_to_give_gets_a_sentence(of, first, tmp_pa
         "other images": (str(tmp_path / "other"), r"was trained on other images, so its temperature"),
     }[of]
     if of == "other images":
-        import numpy as np
-
         draw = np.random.default_rng(0)
         images, labels = draw.integers(0, 256, (90, 28, 28), dtype=np.uint8), np.arange(90) % 10
         np.savez(tmp_path / "set.npz", images=images, labels=labels)
@@ -261,6 +260,34 @@ def test_a_run_that_has_no_temperature_to_give_gets_a_sentence(of, first, tmp_pa
     said = capsys.readouterr().err
     assert re.search(told, said), said
     assert said.count("\n") == 1
+
+
+def test_test_images_that_the_first_run_learned_from_are_refused(tmp_path, capsys):
+    """Data without a test part of their own: another seed draws other test images."""
+    images = np.random.default_rng(0).integers(0, 256, (90, 28, 28), dtype=np.uint8)
+    np.savez(tmp_path / "set.npz", images=images, labels=np.arange(90) % 10)
+    words = ["--data=npz", f"--data.path={tmp_path / 'set.npz'}", "--split.train=30", "--split.test=20"]
+    first = run_of(tmp_path / "first", *words, "--regime=randaug_autolabel", "--split.validation=20")
+    plain = run_of(tmp_path / "plain", *words, "--regime=randaug", "--split.validation=0", "--seed=1")
+    rows, tested = first.split(), set(plain.split().test.tolist())
+    seen = len(tested & {*rows.train.tolist(), *rows.validation.tolist()})
+    told = f"{first.path} has learned from {seen} of this run's 20 test images: give both runs the same --sp"
+    capsys.readouterr()
+    assert seen > 0
+    assert cli.main(["eval", str(plain.path), "--resamples=0", f"--temperature={first.path}"]) == 1
+    assert told in capsys.readouterr().err
+    words += ["--split.validation=0"]
+    assert train(tmp_path / "second", *words, *replaying(first), "--seed=1") == 1
+    assert told in capsys.readouterr().err
+    assert train(tmp_path / "second", *words, *replaying(first)) == 0
+
+
+def test_validation_images_of_the_test_part_are_not_tested_on_either(tmp_path):
+    words = ["--split.validation_from=test", "--regime=randaug_autolabel"]
+    first = run_of(tmp_path / "first", *words, "--split.seed=3")
+    with pytest.raises(ValueError, match=r"has learned from 40 of this run's 40 test images"):
+        trainer_for(*words, *replaying(first), "--split.seed=3", "--split.validation=0")
+    trainer_for(*words, *replaying(first), "--split.seed=3", "--seed=5")
 
 
 def test_a_run_of_before_reads_as_before(first, tmp_path):

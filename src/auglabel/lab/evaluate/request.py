@@ -18,6 +18,7 @@ from auglabel.lab.evaluate.network import LoadedNetwork
 from auglabel.lab.evaluate.options import Attack, Corruptions, EvalOptions
 from auglabel.lab.evaluate.predict import Fitted, Predictor, fit_temperatures
 from auglabel.lab.evaluate.results import as_csv, as_json, as_tables
+from auglabel.lab.runs.records import SplitRows, require_untested
 from auglabel.util.atomic_write import write_text
 from auglabel.util.checksummed_json import write_checksummed
 
@@ -90,6 +91,8 @@ def taken_from(first: LoadedNetwork, network: LoadedNetwork) -> Fitted:
     """The temperatures of another run, for one that has no images to fit them on."""
     if first.data.checksum != network.data.checksum:
         raise UserError(f"{first.title} was trained on other images, so its temperature is not for this run.")
+    labelled = SplitRows.of(first.parts).labelled(first.recipe.split["validation_from"], first.data)
+    require_untested(first.title, labelled, network.data, network.parts)
     fitted = fit(first, EvalOptions())
     if not fitted.scalings:
         raise UserError(f"{first.title} has no temperature to take. {' '.join(fitted.notes)}")

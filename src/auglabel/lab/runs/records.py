@@ -199,6 +199,21 @@ class SplitRows(NamedTuple):
     def write(self, path: Path) -> None:
         save_checkpoint(path, self._asdict(), {})
 
+    def labelled(self, validation_from: str, data: DataSet) -> Tensor:
+        """Numbers of the images for training and validation; those of the test part follow the others."""
+        before = len(data.train) if validation_from == "test" else 0
+        return torch.cat([self.train, self.validation + before])
+
+
+def require_untested(title: str, labelled: Tensor, data: DataSet, parts: Parts) -> None:
+    """No test image may be among the `labelled` ones of the run that this one takes something from."""
+    tested = parts.test.rows + (0 if data.test is None else len(data.train))
+    if seen := int(torch.isin(tested, labelled).sum()):
+        raise UserError(
+            f"{title} has learned from {seen:,} of this run's {len(tested):,} test images: give both runs "
+            "the same --split.seed and --split.test, with validation_from test also --split.validation."
+        )
+
 
 @dataclass
 class TrainingState:

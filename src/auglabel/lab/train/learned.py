@@ -15,7 +15,7 @@ from auglabel.errors import UserError
 from auglabel.lab.parts.catalogue import augmentation_for, labels_for
 from auglabel.lab.recipe.recipe import Recipe
 from auglabel.lab.recipe.yamlfile import read_yaml
-from auglabel.lab.runs.records import SplitRows
+from auglabel.lab.runs.records import SplitRows, require_untested
 from auglabel.lab.runs.run import Run
 from auglabel.labels import LabelPolicy, TablePolicy
 from auglabel.table_file import load_table
@@ -105,15 +105,23 @@ def labelled_images(recipe: Recipe, data: DataSet, parts: Parts) -> int:
     """How many images a run uses with their labels, those of a run that it replays included."""
     if (run := replayed(recipe)) is None:
         return len(parts.train) + len(parts.validation)
-    facts, split = run.facts(), read_yaml(run.recipe_file)[1]["split"]
+    own = SplitRows.of(parts).labelled(recipe.split["validation_from"], data)
+    if not _same_images(run, data):
+        return len(own) + sum(len(rows) for rows in run.split()[:2])
+    return len(torch.cat([own, _labelled(run, data)]).unique())
+
+
+def require_untested_replay(recipe: Recipe, data: DataSet, parts: Parts) -> None:
+    """The run that is replayed, if any, must not have learned from test images of this one."""
+    if (run := replayed(recipe)) is not None and _same_images(run, data):
+        require_untested(str(run.path), _labelled(run, data), data, parts)
+
+
+def _same_images(run: Run, data: DataSet) -> bool:
+    facts = run.facts()
     assert facts is not None  # `tables_of` has looked
-    own = _rows(SplitRows.of(parts), recipe.split["validation_from"], data)
-    theirs = _rows(run.split(), split["validation_from"], data)
-    if facts.data.checksum != data.checksum:
-        return len(own) + len(theirs)
-    return len(torch.cat([own, theirs]).unique())
+    return facts.data.checksum == data.checksum
 
 
-def _rows(split: SplitRows, validation_from: str, data: DataSet) -> Tensor:
-    """Numbers of the images for training and validation; those of the test part follow the others."""
-    return torch.cat([split.train, split.validation + (len(data.train) if validation_from == "test" else 0)])
+def _labelled(run: Run, data: DataSet) -> Tensor:
+    return run.split().labelled(read_yaml(run.recipe_file)[1]["split"]["validation_from"], data)

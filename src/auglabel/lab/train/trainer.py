@@ -29,7 +29,7 @@ from auglabel.lab.runs.records import Epoch, TrainingState
 from auglabel.lab.train import feed
 from auglabel.lab.train.accelerator import accelerator_for
 from auglabel.lab.train.averaging import averaged
-from auglabel.lab.train.learned import Replay, learned_for
+from auglabel.lab.train.learned import Replay, learned_for, require_untested_replay
 from auglabel.labels import TablePolicy
 from auglabel.measure import measure
 from auglabel.self_distilled import with_prediction
@@ -61,6 +61,7 @@ class Trainer:
         self.prepare = Clean(**recipe.prepare)
         self.loss = loss_function(recipe.training.loss, recipe.training.gamma)
         self.learned = learned_for(recipe, len(data.classes)).to(self.device)
+        require_untested_replay(recipe, data, parts)
         if self.learned.policy.adaptive and len(parts.validation) == 0:
             raise UserError(
                 f"{recipe.labels.name} learns from validation images, but --split.validation is 0."
