@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils.data import DataLoader
 
-from auglabel import AugmentAndLabel, AugMix, LabelSmoothing, Mixup, MixupLabels
+from auglabel import AugmentAndLabel, AugMix, Erasing, LabelSmoothing, Mixup, MixupLabels, SoftAugmentation
 from auglabel.augment.normalized import OnNormalized
 from auglabel.data.embedded import Split, load_embedded
 
@@ -168,11 +168,11 @@ def test_the_loss_is_the_mean_over_all_images_of_a_step(pictures):
     torch.testing.assert_close(sum(parts), together, check_dtype=False)
 
 
-@pytest.mark.parametrize("augment", [AugMix(), Mixup()])
+@pytest.mark.parametrize("augment", [AugMix(), Mixup(), Erasing()])
 def test_rows_say_all_that_decides_targets(augment, pictures):
     pixels, labels = load_embedded().train.images[:20], load_embedded().train.labels[:20]
     view = augment(pixels, labels)
-    for policy in (LabelSmoothing(10, rho=0.2), MixupLabels(10)):
+    for policy in (LabelSmoothing(10, rho=0.2), MixupLabels(10), SoftAugmentation(10)):
         again = view_of(rows_of(view), pixels)
         assert torch.equal(policy(again), policy(view))
 

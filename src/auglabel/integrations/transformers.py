@@ -12,7 +12,7 @@
     )
 
 Training images are moved as their batch is put together, in the loader's workers if there are any. What
-decides their targets travels in the place of the labels, (B, 5), so that the loss looks up the newest table.
+decides their targets travels in the place of the labels, (B, 6), so that the loss looks up the newest table.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ __all__ = ["AugMix", "AugmentAndLabel", "RandAug", "TransformersCallback"]
 STATE = "auglabel"  # under this name the state is in a checkpoint's trainer_state.json
 ENDLESS = 10**6  # epochs: what Trainer has for data of unknown length is more
 NOBODY = -1  # the partner of an image that none was mixed into
+UNKNOWN = -1  # the visible share where the augmentation does not say it
 
 
 class TrainingLabel(int):
@@ -122,7 +123,7 @@ class TransformersCallback(TrainerCallback):
         targets = labels if labels.dim() == 1 else self.learned.policy(view_of(labels, logits))
         if num_items_in_batch is None:
             return F.cross_entropy(logits, targets)
-        each = labels.numel() / len(labels)  # Trainer counts numbers, of which a row has five
+        each = labels.numel() / len(labels)  # Trainer counts numbers, of which a row has six
         return F.cross_entropy(logits, targets, reduction="sum") * each / num_items_in_batch
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
@@ -187,16 +188,17 @@ def logits_of(outputs: Any) -> Tensor:
 
 
 def rows_of(view: View) -> Tensor:
-    """Label, bucket, strength, partner and share of each image, (B, 5) float64."""
+    """Label, bucket, strength, partner, share and visible share of each image, (B, 6) float64."""
     partner = torch.full_like(view.labels, NOBODY) if view.partner is None else view.partner
     share = torch.zeros_like(view.strength) if view.share is None else view.share
-    parts = (view.labels, view.bucket, view.strength, partner, share)
+    visible = torch.full_like(view.strength, UNKNOWN) if view.visible is None else view.visible
+    parts = (view.labels, view.bucket, view.strength, partner, share, visible)
     return torch.stack([part.double() for part in parts], dim=1)
 
 
 def view_of(rows: Tensor, images: Tensor) -> View:
     """The view that `rows_of` encoded; `images` may be any tensor of that length."""
-    label, bucket, strength, partner, share = rows.unbind(dim=1)
+    label, bucket, strength, partner, share, visible = rows.unbind(dim=1)
     mixed = bool((partner != NOBODY).any())
     return View(
         images,
@@ -205,4 +207,5 @@ def view_of(rows: Tensor, images: Tensor) -> View:
         strength.float(),
         partner.long() if mixed else None,
         share.float() if mixed else None,
+        visible=None if bool((visible == UNKNOWN).any()) else visible.float(),
     )
