@@ -18,7 +18,7 @@ from auglabel.data.embedded import Split, load_embedded
 
 transformers = pytest.importorskip("transformers", reason="Transformers is not installed")
 
-from transformers import Trainer, TrainingArguments  # noqa: E402
+from transformers import Trainer, TrainerState, TrainingArguments  # noqa: E402
 
 from auglabel.integrations.transformers import TransformersCallback, rows_of, view_of  # noqa: E402
 
@@ -118,6 +118,17 @@ def test_resuming_goes_on_with_the_labels_of_the_checkpoint(pictures, tmp_path):
     trainer.train(resume_from_checkpoint=str(tmp_path / "checkpoint-10"))
     assert torch.equal(resumed.learned.table, unbroken.learned.table)
     assert resumed.learned.updates == 3
+
+
+def test_a_checkpoint_from_before_labels_could_be_frozen_is_resumed(pictures):
+    labels = labels_for(pictures)
+    state = {name: value.tolist() for name, value in labels.learned.state_dict().items()}
+    del state["frozen"]
+    state["policy.table"] = [0.25] * 15
+    begun = TrainerState(num_train_epochs=2, stateful_callbacks={"auglabel": state})
+    labels.on_train_begin(None, begun, None)
+    assert labels.learned.table.tolist() == [0.25] * 15
+    assert not labels.learned.frozen
 
 
 def test_training_batches_are_moved_and_others_stay_as_they_are(pictures):

@@ -132,7 +132,7 @@ class TransformersCallback(TrainerCallback):
         self.log_of_updates = UpdateLog()
         found = state.stateful_callbacks.get(STATE)
         if found is not None:
-            ours = self.learned.state_dict()
+            found, ours = {"frozen": False, **found}, self.learned.state_dict()  # older ones have no "frozen"
             if found.keys() != ours.keys():
                 raise UserError(
                     f"the checkpoint's labels have {', '.join(found)}, but ours have {', '.join(ours)}."
