@@ -12,7 +12,17 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils.data import DataLoader
 
-from auglabel import AugmentAndLabel, AugMix, Erasing, LabelSmoothing, Mixup, MixupLabels, SoftAugmentation
+from auglabel import (
+    AugmentAndLabel,
+    AugMix,
+    AutoLabelByClass,
+    Erasing,
+    LabelSmoothing,
+    Mixup,
+    MixupLabels,
+    SelfDistilled,
+    SoftAugmentation,
+)
 from auglabel.augment.normalized import OnNormalized
 from auglabel.data.embedded import Split, load_embedded
 
@@ -154,6 +164,20 @@ def test_examples_may_have_a_label_which_the_collator_renames(pictures, tmp_path
     labels = labels_for(renamed, keys=("pixel_values", "label"))
     trainer_for(labels, renamed, tmp_path, epochs=1).train()
     assert labels.learned.updates == 1
+
+
+def test_labels_by_class_see_the_training_predictions(pictures, tmp_path):
+    policy = AutoLabelByClass(10, 15, alpha=0.5)
+    even = policy.shares.clone()
+    labels = TransformersCallback(AugMix(), validation=pictures[1], mean=MEAN, std=STD, policy=policy)
+    logits, answers = torch.randn(6, 10), torch.tensor([3, 1, 4, 1, 5, 9])
+    labels.loss(logits, answers)  # evaluation
+    assert policy.count == 0
+    trainer_for(labels, pictures, tmp_path, epochs=1).train()
+    assert labels.learned.updates == 1
+    assert not torch.equal(policy.shares, even)
+    with pytest.raises(ValueError, match="SelfDistilled needs predictions on clean images"):
+        TransformersCallback(AugMix(), validation=pictures[1], policy=SelfDistilled(10, 15))
 
 
 def test_evaluation_uses_plain_labels(pictures, tmp_path):

@@ -94,7 +94,7 @@ class TransformersCallback(TrainerCallback):
         collator: Callable[[list[Any]], Mapping[str, Any]] = default_data_collator,
         **options: Any,
     ) -> None:
-        self.learned = learned_for(augment, num_classes, alpha, mean, std, options)
+        self.learned = learned_for(augment, num_classes, alpha, mean, std, options, sees=True)
         self.log_of_updates, self.unlogged = UpdateLog(), dict[str, float]()
         self.validation, self.batch_size, self.keys, self.collator = validation, batch_size, keys, collator
 
@@ -120,7 +120,11 @@ class TransformersCallback(TrainerCallback):
         """Cross-entropy against the targets of the rows, or against plain labels; for `compute_loss_func`."""
         logits = logits_of(outputs)
         self.learned.to(logits.device)
-        targets = labels if labels.dim() == 1 else self.learned.policy(view_of(labels, logits))
+        targets = labels
+        if labels.dim() == 2:
+            view = view_of(labels, logits)
+            targets = self.learned.policy(view)
+            self.learned.policy.see(logits.detach(), view.labels)
         if num_items_in_batch is None:
             return F.cross_entropy(logits, targets)
         each = labels.numel() / len(labels)  # Trainer counts numbers, of which a row has six
