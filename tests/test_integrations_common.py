@@ -45,6 +45,11 @@ def test_normalised_images_are_moved_as_pixels_are(augment, batch):
     assert torch.equal(view.bucket, expected.bucket)
 
 
+@pytest.mark.parametrize(("augment", "on_host"), [(AugMix(), True), (RandAug(), True), (Mixup(), False)])
+def test_distances_stay_where_the_inner_augmentation_takes_them(augment, on_host):
+    assert OnNormalized(augment, MEAN, STD).distance_on_host is on_host
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
 def test_normalised_images_keep_their_dtype(dtype, batch):
     pixels, labels = batch
