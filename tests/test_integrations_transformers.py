@@ -151,7 +151,7 @@ def test_training_batches_are_moved_and_others_stay_as_they_are(pictures):
     marked = labels.training(pictures[0])
     batch = labels.collate([marked[row] for row in range(8)])
     assert not torch.equal(batch["pixel_values"], pictures[0].images[:8])
-    assert batch["labels"].shape == (8, 5)
+    assert batch["labels"].shape == (8, 6)
 
 
 def test_examples_may_have_a_label_which_the_collator_renames(pictures, tmp_path):
