@@ -135,7 +135,8 @@ def _csv(file: Path) -> Mapping[str, Array]:
     names = [name.strip() for name in names]
     if wrong := [name for name in names if names.count(name) > 1 or name.lower() in NO_SCORES]:
         raise UserError(
-            f'{file} has a column "{wrong[0]}", which is no class: leave out indices and names that are there twice.'
+            f'{file} has a column "{wrong[0]}", which is no class: leave out indices, and names that are '
+            "there twice."
         )
     return _columns(dict(zip(names, cells.T, strict=True)))
 
