@@ -1,7 +1,8 @@
 import pytest
 import torch
+from torch import nn
 
-from auglabel import AutoLabel, AutoLabelByClass, Calibration, View
+from auglabel import AugmentAndLabel, AutoLabel, AutoLabelByClass, Calibration, Clean, View
 
 
 def view(labels, bucket=None, **more):
@@ -97,3 +98,15 @@ def test_two_classes_leave_no_choice():
 def test_an_epoch_without_predictions_is_a_mistake_of_the_loop():
     with pytest.raises(ValueError, match=r"has seen no prediction this epoch: call see\(logits, labels\)"):
         AutoLabelByClass(4, 1, alpha=0.1).update(no_gap())
+
+
+def test_such_an_epoch_leaves_the_pool_as_it_was():
+    learned = AugmentAndLabel(Clean(), policy=AutoLabelByClass(4, 1, alpha=0.1))
+    before = {name: value.clone() for name, value in learned.state_dict().items()}
+    net, batch = (
+        nn.Sequential(nn.Flatten(), nn.Linear(64, 4)),
+        (torch.rand(20, 1, 8, 8), torch.arange(20) % 4),
+    )
+    with pytest.raises(ValueError, match="has seen no prediction this epoch"):
+        learned.update(net, [batch])
+    assert all(torch.equal(value, before[name]) for name, value in learned.state_dict().items())

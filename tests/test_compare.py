@@ -53,6 +53,8 @@ def test_a_file_names_methods_and_what_they_choose(tmp_path):
     ("text", "said"),
     [
         ("plain: one_hot\n", "must hold a name and options for each method"),
+        ("soft: {labels.rho: {choose: 0.1}}\n", "choose must be a list of values"),
+        ("soft: {labels: one_hot, seed: 3}\n", "has a seed of its own"),
         ("soft: {labels.rho: {choose: [1]}, labels.alpha: {choose: [1]}}\n", "It may have one"),
     ],
 )
@@ -117,6 +119,25 @@ def test_a_method_that_gives_images_back_chooses_while_they_are_held_out(tmp_pat
     assert main([*words, "--epochs=2", "--workers=1"]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "has the lowest NLL on augmented validation images, of 0.1, 0.5." in out
-    assert "one-hot, T" in out
     assert "back, T" not in out
     assert "Use " in out
+
+
+def test_the_plain_method_is_one_hot_wherever_it_stands(tmp_path):
+    text = "soft: {labels: {name: label_smoothing, rho: 0.1}}\nplain: {labels: one_hot}\n"
+    file = methods_file(tmp_path / "m.yaml", text)
+    contest = Contest(Shared("embedded"), of_file(file), range(2), Results(Path("r"), Path("runs")))
+    assert contest.plain == "plain"
+    assert contest.planned[0].recipe.labels.options == {"rho": 0.1}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--seed=5"], "--seeds and --first_seed say"),
+        (["--labels=ccat"], "--methods FILE names those of yours"),
+    ],
+)
+def test_options_that_methods_set_themselves_are_refused(words, said, capsys):
+    assert main(["compare", "embedded", "--plan", *words]) == 1
+    assert said in capsys.readouterr().err

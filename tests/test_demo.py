@@ -38,7 +38,7 @@ def test_it_prints_every_method_and_the_learned_labels_and_ends_with_its_page(sh
         "runs/demo.html",
     ):
         assert word in shown.printed
-    assert "With one seed nothing can be told apart" in shown.page
+    assert "With one seed of one-hot nothing can be told apart" in shown.page
     assert '<figure class="sheet">' in shown.page
 
 

@@ -3,7 +3,16 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
-from auglabel import Adversarial, AugmentAndLabel, AugMix, Clean, Mixup, RandAug
+from auglabel import (
+    Adversarial,
+    AugmentAndLabel,
+    AugMix,
+    AutoLabelByClass,
+    Clean,
+    Mixup,
+    RandAug,
+    SelfDistilled,
+)
 from auglabel.augment.normalized import OnNormalized
 from auglabel.integrations.common import learned_for, own_share
 from auglabel.integrations.timm import TimmMixup
@@ -34,6 +43,11 @@ def test_normalised_images_are_moved_as_pixels_are(augment, batch):
     # bytes are cut off or rounded inside some operations, so that single pixels may move by one level
     assert (view.images - normalized(expected.images)).abs().mean() < 1e-4
     assert torch.equal(view.bucket, expected.bucket)
+
+
+@pytest.mark.parametrize(("augment", "on_host"), [(AugMix(), True), (RandAug(), True), (Mixup(), False)])
+def test_distances_stay_where_the_inner_augmentation_takes_them(augment, on_host):
+    assert OnNormalized(augment, MEAN, STD).distance_on_host is on_host
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
@@ -188,3 +202,11 @@ def test_an_augmentation_of_other_things_than_images_says_itself_what_it_takes(b
     mixup_fn = TimmMixup(Series(), num_classes=4, alpha=0.1)
     with pytest.raises(ValueError, match="a series of its own"):
         mixup_fn(-batch[0], batch[1])
+
+
+@pytest.mark.parametrize("kind", [AutoLabelByClass, SelfDistilled])
+def test_labels_that_need_predictions_are_refused_where_there_are_none(kind):
+    with pytest.raises(ValueError, match=rf"{kind.__name__} needs predictions on .*does not have: take"):
+        TimmMixup(AugMix(), policy=kind(4, 15))
+    with pytest.raises(ValueError, match=rf"{kind.__name__} needs predictions on"):
+        learned_for(AugmentAndLabel(AugMix(), policy=kind(4, 15)), None, "auto", None, None, {})

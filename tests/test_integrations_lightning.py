@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from auglabel import AugmentAndLabel, AugMix, LabelSmoothing
+from auglabel import AugmentAndLabel, AugMix, AutoLabelByClass, LabelSmoothing
 from auglabel.data.embedded import load_embedded
 
 lightning = pytest.importorskip("lightning.pytorch", reason="Lightning is not installed")
@@ -216,6 +216,8 @@ def test_labels_that_do_not_learn_need_no_validation_images(tmp_path):
 
 
 def test_mistakes_get_a_sentence(tmp_path):
+    with pytest.raises(ValueError, match="AutoLabelByClass needs predictions on training images"):
+        LightningCallback(AugMix(), policy=AutoLabelByClass(10, 15))
     train, validation = loaders(50)
     with pytest.raises(ValueError, match="one validation loader, but the trainer has none"):
         trainer_for(tmp_path, callback()).fit(Classifier(), train)

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, RandomSampler, TensorDataset
 
-from auglabel import Adversarial, AugMix, AutoLabel, Mixup, RandAug
+from auglabel import Adversarial, AugMix, AutoLabel, Erasing, Mixup, RandAug, SoftAugmentation
 from auglabel.data.embedded import load_embedded
 from auglabel.integrations.loader import MovedSet, views
 
@@ -50,6 +50,16 @@ def test_an_example_is_what_the_augmentation_makes_of_it(rows):
     kind = bucket // 5
     assert AugMix().grid.locate(kind[None], strength[None]).bucket == bucket
     assert len(moved) == 60
+
+
+def test_labels_of_erased_images_know_how_much_is_visible():
+    images = torch.ones(40, 1, 28, 28)
+    pictures = TensorDataset(images, torch.zeros(40, dtype=torch.int64))
+    (view,) = views(DataLoader(MovedSet(pictures, Erasing()), 40), 0)
+    hidden = (view.images != 1).double().mean(dim=(1, 2, 3))  # of white pictures: counted, not asked for
+    assert len(set(hidden.tolist())) > 5
+    expected = 1 - 0.9 * hidden**2
+    torch.testing.assert_close(SoftAugmentation(10).confidence(view).double(), expected, atol=1e-6, rtol=0)
 
 
 def test_targets_come_from_the_newest_table(rows):

@@ -12,13 +12,24 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils.data import DataLoader
 
-from auglabel import AugmentAndLabel, AugMix, LabelSmoothing, Mixup, MixupLabels
+from auglabel import (
+    AugmentAndLabel,
+    AugMix,
+    AutoLabelByClass,
+    DestroyedAutoLabel,
+    Erasing,
+    LabelSmoothing,
+    Mixup,
+    MixupLabels,
+    SelfDistilled,
+    SoftAugmentation,
+)
 from auglabel.augment.normalized import OnNormalized
 from auglabel.data.embedded import Split, load_embedded
 
 transformers = pytest.importorskip("transformers", reason="Transformers is not installed")
 
-from transformers import Trainer, TrainingArguments  # noqa: E402
+from transformers import Trainer, TrainerState, TrainingArguments  # noqa: E402
 
 from auglabel.integrations.transformers import TransformersCallback, rows_of, view_of  # noqa: E402
 
@@ -120,6 +131,17 @@ def test_resuming_goes_on_with_the_labels_of_the_checkpoint(pictures, tmp_path):
     assert resumed.learned.updates == 3
 
 
+def test_a_checkpoint_from_before_labels_could_be_frozen_is_resumed(pictures):
+    labels = labels_for(pictures)
+    state = {name: value.tolist() for name, value in labels.learned.state_dict().items()}
+    del state["frozen"]
+    state["policy.table"] = [0.25] * 15
+    begun = TrainerState(num_train_epochs=2, stateful_callbacks={"auglabel": state})
+    labels.on_train_begin(None, begun, None)
+    assert labels.learned.table.tolist() == [0.25] * 15
+    assert not labels.learned.frozen
+
+
 def test_training_batches_are_moved_and_others_stay_as_they_are(pictures):
     labels = labels_for(pictures)
     examples = [pictures[0][row] for row in range(8)]
@@ -129,7 +151,7 @@ def test_training_batches_are_moved_and_others_stay_as_they_are(pictures):
     marked = labels.training(pictures[0])
     batch = labels.collate([marked[row] for row in range(8)])
     assert not torch.equal(batch["pixel_values"], pictures[0].images[:8])
-    assert batch["labels"].shape == (8, 5)
+    assert batch["labels"].shape == (8, 6)
 
 
 def test_examples_may_have_a_label_which_the_collator_renames(pictures, tmp_path):
@@ -143,6 +165,30 @@ def test_examples_may_have_a_label_which_the_collator_renames(pictures, tmp_path
     labels = labels_for(renamed, keys=("pixel_values", "label"))
     trainer_for(labels, renamed, tmp_path, epochs=1).train()
     assert labels.learned.updates == 1
+
+
+def test_labels_by_class_see_the_training_predictions(pictures, tmp_path):
+    policy = AutoLabelByClass(10, 15, alpha=0.5)
+    even = policy.shares.clone()
+    labels = TransformersCallback(AugMix(), validation=pictures[1], mean=MEAN, std=STD, policy=policy)
+    logits, answers = torch.randn(6, 10), torch.tensor([3, 1, 4, 1, 5, 9])
+    labels.loss(logits, answers)  # evaluation
+    assert policy.count == 0
+    trainer_for(labels, pictures, tmp_path, epochs=1).train()
+    assert labels.learned.updates == 1
+    assert not torch.equal(policy.shares, even)
+    with pytest.raises(ValueError, match="SelfDistilled needs predictions on clean images"):
+        TransformersCallback(AugMix(), validation=pictures[1], policy=SelfDistilled(10, 15))
+
+
+def test_labels_that_decide_what_workers_draw_get_a_sentence(pictures):
+    def made(treat):
+        policy = DestroyedAutoLabel(10, 15, treat=treat)
+        return TransformersCallback(AugMix(), validation=pictures[1], mean=MEAN, std=STD, policy=policy)
+
+    with pytest.raises(ValueError, match=r"decides what is drawn, .* take treat=\"uniform\""):
+        made("skip")
+    assert made("uniform").learned.policy.drawn is None
 
 
 def test_evaluation_uses_plain_labels(pictures, tmp_path):
@@ -168,11 +214,11 @@ def test_the_loss_is_the_mean_over_all_images_of_a_step(pictures):
     torch.testing.assert_close(sum(parts), together, check_dtype=False)
 
 
-@pytest.mark.parametrize("augment", [AugMix(), Mixup()])
+@pytest.mark.parametrize("augment", [AugMix(), Mixup(), Erasing()])
 def test_rows_say_all_that_decides_targets(augment, pictures):
     pixels, labels = load_embedded().train.images[:20], load_embedded().train.labels[:20]
     view = augment(pixels, labels)
-    for policy in (LabelSmoothing(10, rho=0.2), MixupLabels(10)):
+    for policy in (LabelSmoothing(10, rho=0.2), MixupLabels(10), SoftAugmentation(10)):
         again = view_of(rows_of(view), pixels)
         assert torch.equal(policy(again), policy(view))
 

@@ -15,6 +15,7 @@ from PIL import Image
 from safetensors.torch import save_file
 
 from auglabel import cli, metrics
+from auglabel.cli import main
 from auglabel.decomposition import decompose
 from auglabel.lab.predictions.files import read_predictions
 from auglabel.scaling import IsotonicScaling, TemperatureScaling, VectorScaling
@@ -381,3 +382,10 @@ def test_the_diagram_shows_every_bin_its_gap_and_its_share(given, capsys, room):
     assert "test.npz" in drawn
     with Image.open("d.png") as picture:
         assert min(picture.size) > 400
+
+
+def test_an_index_that_a_data_frame_wrote_is_not_taken_for_a_class(tmp_path, capsys):
+    file = tmp_path / "x.csv"
+    file.write_text(",0,1,label\n0,0.2,0.8,1\n1,0.9,0.1,0\n")
+    assert main(["metrics", str(file), "--probabilities"]) == 1
+    assert 'has a column "", which is no class' in capsys.readouterr().err

@@ -138,6 +138,7 @@ class AugmentAndLabel(nn.Module):
         """
         if not self.policy.adaptive or self.frozen:
             return None
+        self.policy.require_ready()
         turn = int(self.updates)
         seen = calibrate(
             model,

@@ -54,13 +54,16 @@ class AutoLabelByClass(AutoLabel):
             self.sums += right.float().T @ logits.float().softmax(dim=1)
         self.count += len(labels)
 
-    @torch.no_grad()
-    def update(self, seen: BucketCalibration) -> None:
-        """Move the confidences as AutoLabel does, and begin to spread by what this epoch has seen."""
+    def require_ready(self) -> None:
         if not self.count:
             raise UserError(
                 "AutoLabelByClass has seen no prediction this epoch: call see(logits, labels) in each step."
             )
+
+    @torch.no_grad()
+    def update(self, seen: BucketCalibration) -> None:
+        """Move the confidences as AutoLabel does, and begin to spread by what this epoch has seen."""
+        self.require_ready()
         super().update(seen)
         sums = self.sums.clone()
         if distributed():

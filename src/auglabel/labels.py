@@ -40,6 +40,9 @@ class LabelPolicy(nn.Module):
         """Which buckets to draw in training, (num_buckets,) bool; None: all."""
         return None
 
+    def require_ready(self) -> None:
+        """Refuse, before anything is measured for it, an update that cannot be made."""
+
     def update(self, seen: BucketCalibration) -> None:
         """Learn from the calibration seen on validation views; only adaptive policies can."""
         raise UserTypeError(f"{type(self).__name__} does not learn; update is for adaptive policies.")

@@ -27,6 +27,7 @@ class OnNormalized(Augmentation):
             raise UserError(f"mean and std take a number per channel, std above 0, got {mean}, {std}.")
         self.inner, self.grid, self.level_name = augment, augment.grid, augment.level_name
         self.mean, self.std = tuple(mean), tuple(std)
+        self.distance_on_host = augment.distance_on_host
 
     def draw(self, n, device, generator):  # type: ignore[no-untyped-def]
         return self.inner.draw(n, device, generator)

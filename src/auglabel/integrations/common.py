@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from auglabel.augment.base import Augmentation
 from auglabel.augment_and_label import AugmentAndLabel
-from auglabel.errors import UserTypeError
-from auglabel.labels import TablePolicy
+from auglabel.errors import UserError, UserTypeError
+from auglabel.labels import LabelPolicy, TablePolicy
 from auglabel.measure import Batches, pair
 from auglabel.util.ranks import rank_and_world
 
@@ -50,13 +50,28 @@ def learned_for(
     mean: Sequence[float] | None,
     std: Sequence[float] | None,
     options: dict[str, Any],
+    sees: bool = False,
 ) -> AugmentAndLabel:
-    """`augment`, or an AugmentAndLabel made of it; `mean` and `std` are of normalised images."""
+    """`augment`, or an AugmentAndLabel made of it; `mean` and `std` are of normalised images.
+
+    `sees` says that the integration hands predictions on training batches to `policy.see`.
+    """
     if not isinstance(augment, AugmentAndLabel):
-        return AugmentAndLabel(augment, num_classes, alpha, mean=mean, std=std, **options)
-    if num_classes is not None or alpha != "auto" or mean is not None or std is not None or options:
+        augment = AugmentAndLabel(augment, num_classes, alpha, mean=mean, std=std, **options)
+    elif num_classes is not None or alpha != "auto" or mean is not None or std is not None or options:
         raise UserTypeError("an AugmentAndLabel comes with its options; give them where it is made.")
+    _require_possible(augment.policy, sees)
     return augment
+
+
+def _require_possible(policy: LabelPolicy, sees: bool) -> None:
+    blind = not sees and type(policy).see is not LabelPolicy.see
+    if blind or policy.needs_prediction:
+        images = "clean images" if policy.needs_prediction else "training images"
+        raise UserError(
+            f"{type(policy).__name__} needs predictions on {images}, which this integration does not have: "
+            "take AutoLabel, or write the loop with AugmentAndLabel."
+        )
 
 
 def own_share(loader: object, batches: Iterable[Batch]) -> Iterator[Batch]:

@@ -22,14 +22,16 @@ from auglabel.errors import UserError, UserTypeError
 from auglabel.util.checks import kind_of, require_whole
 from auglabel.view import View
 
-Example = tuple[Tensor, Tensor, Tensor, Tensor]  # image, label, bucket, strength
+Example = tuple[Tensor, ...]  # image, label, bucket, strength and, if the view has it, the visible share
 
 
 class MovedSet(Dataset[Example]):
     """A data set of (image, label) with every image moved: (image, label, bucket, strength).
 
+    The visible share follows where the augmentation says it, as `Erasing` does.
     How an image is moved is decided by `seed`, the epoch and its row: not by the batch, nor by which worker
     reads it. Augmentations that take a whole batch or the model, such as mixup and attacks, cannot work here.
+    Every bucket is drawn: take `DestroyedAutoLabel` with treat="uniform", as "skip" would skip nothing.
     """
 
     def __init__(self, dataset: Any, augment: Augmentation, seed: int = 0) -> None:
@@ -59,7 +61,8 @@ class MovedSet(Dataset[Example]):
                 f"{type(self.augment).__name__} mixes images of one batch, but MovedSet moves one at a time: "
                 "move the loader's batches in your loop instead."
             )
-        return view.images[0], view.labels[0], view.bucket[0], view.strength[0]
+        parts = (view.images, view.labels, view.bucket, view.strength, view.visible)
+        return tuple(part[0] for part in parts if part is not None)
 
 
 def views(loader: DataLoader[Example], epoch: int) -> Iterator[View]:
@@ -67,5 +70,5 @@ def views(loader: DataLoader[Example], epoch: int) -> Iterator[View]:
     if not isinstance(loader.dataset, MovedSet):
         raise UserTypeError(f"views takes a loader of a MovedSet, got one of {kind_of(loader.dataset)}.")
     loader.dataset.set_epoch(epoch)
-    for images, labels, bucket, strength in loader:
-        yield View(images, labels, bucket, strength)
+    for images, labels, bucket, strength, *visible in loader:
+        yield View(images, labels, bucket, strength, visible=visible[0] if visible else None)

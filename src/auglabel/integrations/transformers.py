@@ -12,7 +12,7 @@
     )
 
 Training images are moved as their batch is put together, in the loader's workers if there are any. What
-decides their targets travels in the place of the labels, (B, 5), so that the loss looks up the newest table.
+decides their targets travels in the place of the labels, (B, 6), so that the loss looks up the newest table.
 """
 
 from __future__ import annotations
@@ -29,8 +29,10 @@ from auglabel.augment.augmix import AugMix
 from auglabel.augment.base import Augmentation
 from auglabel.augment.randaug import RandAug
 from auglabel.augment_and_label import AugmentAndLabel
+from auglabel.destroyed_buckets import DestroyedAutoLabel
 from auglabel.errors import UserError, UserTypeError
 from auglabel.integrations.common import Batch, UpdateLog, learned_for
+from auglabel.labels import LabelPolicy
 from auglabel.util.checks import kind_of
 from auglabel.util.extras import extra_module
 from auglabel.util.inference import unwrapped
@@ -45,6 +47,7 @@ __all__ = ["AugMix", "AugmentAndLabel", "RandAug", "TransformersCallback"]
 STATE = "auglabel"  # under this name the state is in a checkpoint's trainer_state.json
 ENDLESS = 10**6  # epochs: what Trainer has for data of unknown length is more
 NOBODY = -1  # the partner of an image that none was mixed into
+UNKNOWN = -1  # the visible share where the augmentation does not say it
 
 
 class TrainingLabel(int):
@@ -93,7 +96,8 @@ class TransformersCallback(TrainerCallback):
         collator: Callable[[list[Any]], Mapping[str, Any]] = default_data_collator,
         **options: Any,
     ) -> None:
-        self.learned = learned_for(augment, num_classes, alpha, mean, std, options)
+        self.learned = learned_for(augment, num_classes, alpha, mean, std, options, sees=True)
+        _require_all_drawn(self.learned.policy)
         self.log_of_updates, self.unlogged = UpdateLog(), dict[str, float]()
         self.validation, self.batch_size, self.keys, self.collator = validation, batch_size, keys, collator
 
@@ -119,10 +123,14 @@ class TransformersCallback(TrainerCallback):
         """Cross-entropy against the targets of the rows, or against plain labels; for `compute_loss_func`."""
         logits = logits_of(outputs)
         self.learned.to(logits.device)
-        targets = labels if labels.dim() == 1 else self.learned.policy(view_of(labels, logits))
+        targets = labels
+        if labels.dim() == 2:
+            view = view_of(labels, logits)
+            targets = self.learned.policy(view)
+            self.learned.policy.see(logits.detach(), view.labels)
         if num_items_in_batch is None:
             return F.cross_entropy(logits, targets)
-        each = labels.numel() / len(labels)  # Trainer counts numbers, of which a row has five
+        each = labels.numel() / len(labels)  # Trainer counts numbers, of which a row has six
         return F.cross_entropy(logits, targets, reduction="sum") * each / num_items_in_batch
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
@@ -131,7 +139,7 @@ class TransformersCallback(TrainerCallback):
         self.log_of_updates = UpdateLog()
         found = state.stateful_callbacks.get(STATE)
         if found is not None:
-            ours = self.learned.state_dict()
+            found, ours = {"frozen": False, **found}, self.learned.state_dict()  # older ones have no "frozen"
             if found.keys() != ours.keys():
                 raise UserError(
                     f"the checkpoint's labels have {', '.join(found)}, but ours have {', '.join(ours)}."
@@ -179,6 +187,14 @@ class Logits(nn.Module):
         return logits_of(self.model(**{self.image: images}))
 
 
+def _require_all_drawn(policy: LabelPolicy) -> None:
+    if isinstance(policy, DestroyedAutoLabel) and policy.treat == "skip":
+        raise UserError(
+            'DestroyedAutoLabel(treat="skip") decides what is drawn, but a loader\'s workers draw and do not '
+            'see it learn: take treat="uniform".'
+        )
+
+
 def logits_of(outputs: Any) -> Tensor:
     found = outputs.get("logits") if isinstance(outputs, Mapping) else outputs
     if not isinstance(found, Tensor):
@@ -187,16 +203,17 @@ def logits_of(outputs: Any) -> Tensor:
 
 
 def rows_of(view: View) -> Tensor:
-    """Label, bucket, strength, partner and share of each image, (B, 5) float64."""
+    """Label, bucket, strength, partner, share and visible share of each image, (B, 6) float64."""
     partner = torch.full_like(view.labels, NOBODY) if view.partner is None else view.partner
     share = torch.zeros_like(view.strength) if view.share is None else view.share
-    parts = (view.labels, view.bucket, view.strength, partner, share)
+    visible = torch.full_like(view.strength, UNKNOWN) if view.visible is None else view.visible
+    parts = (view.labels, view.bucket, view.strength, partner, share, visible)
     return torch.stack([part.double() for part in parts], dim=1)
 
 
 def view_of(rows: Tensor, images: Tensor) -> View:
     """The view that `rows_of` encoded; `images` may be any tensor of that length."""
-    label, bucket, strength, partner, share = rows.unbind(dim=1)
+    label, bucket, strength, partner, share, visible = rows.unbind(dim=1)
     mixed = bool((partner != NOBODY).any())
     return View(
         images,
@@ -205,4 +222,5 @@ def view_of(rows: Tensor, images: Tensor) -> View:
         strength.float(),
         partner.long() if mixed else None,
         share.float() if mixed else None,
+        visible=None if bool((visible == UNKNOWN).any()) else visible.float(),
     )

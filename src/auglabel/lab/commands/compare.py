@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
 
+from auglabel.errors import UserError
 from auglabel.lab.commands.arguments import recipe_first
 from auglabel.lab.commands.sweep import tell_cost
 from auglabel.lab.compare.candidates import of_file, usual
 from auglabel.lab.compare.contest import Contest
 from auglabel.lab.compare.outcome import tell
-from auglabel.lab.recipe.options import flags
+from auglabel.lab.paper.claim_verdicts import require_scipy
+from auglabel.lab.recipe.options import flags, pairs
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.runs.files import locked
 from auglabel.lab.sweep.executor import Executor, require_done
@@ -62,6 +65,8 @@ def run(words: list[str]) -> None:
     options, words = flags(CompareOptions, words)
     executor, words = flags(Executor, words)
     executor.require()
+    _require_free(words, own="labels" if options.methods is None else "")
+    require_scipy()
     shared = Shared(name, tuple(words), options.measured)
     out = Path(options.out or f"compare/{shared.name}")
     candidates = (
@@ -80,3 +85,14 @@ def run(words: list[str]) -> None:
         failed = contest.run(executor, console)
         tell(contest, out, console)
     require_done(failed, len(contest.planned))
+
+
+def _require_free(words: Sequence[str], own: str) -> None:
+    """Refuse options that every method sets by itself."""
+    for key, _ in pairs(words):
+        if key == "seed":
+            raise UserError("--seed: a comparison has several, which --seeds and --first_seed say.")
+        if own and key.partition(".")[0] == own:
+            raise UserError(
+                f"--{key}: a comparison chooses labels itself; --methods FILE names those of yours."
+            )

@@ -68,9 +68,9 @@ class Predicted:
 
 
 def run(words: list[str]) -> int:
-    (name, *places), rest = names_first(words) if words and words[0][0] != "-" else ([""], words)
+    (name, *places), rest = names_first(words) if words and not words[0].startswith("-") else ([""], words)
     options, rest = flags(PredictOptions, rest)
-    if not places:
+    if not name or not places:
         raise UserError(
             "which run, and which pictures? auglabel predict runs/NAME IMAGES..., files or folders."
         )

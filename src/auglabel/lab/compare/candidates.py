@@ -58,6 +58,9 @@ def of_file(path: Path) -> list[Candidate]:
 
 
 def _candidate(name: str, options: Options) -> Candidate:
+    options = _options(options)
+    if "seed" in options:
+        raise UserError(f"{name} has a seed of its own: all methods share those of --seeds and --first_seed.")
     chosen = {key: value["choose"] for key, value in options.items() if _is_choice(value)}
     if len(chosen) > 1:
         raise UserError(f"{name} has several options to choose: {', '.join(chosen)}. It may have one.")
@@ -67,4 +70,21 @@ def _candidate(name: str, options: Options) -> Candidate:
 
 
 def _is_choice(value: Any) -> bool:
-    return isinstance(value, dict) and list(value) == ["choose"] and bool(value["choose"])
+    if not isinstance(value, dict) or "choose" not in value:
+        return False
+    if list(value) != ["choose"] or not isinstance(value["choose"], list) or not value["choose"]:
+        raise UserError(
+            f"choose must be a list of values, such as {{choose: [0.05, 0.1]}}, got {brief(value)}."
+        )
+    return True
+
+
+def _options(options: Options) -> dict[str, Any]:
+    """With dotted keys, also where a section is written as recipes write it: {labels: {name: one_hot}}."""
+    found: dict[str, Any] = {}
+    for key, value in options.items():
+        if isinstance(value, dict) and "choose" not in value:
+            found |= {key if name == "name" else f"{key}.{name}": each for name, each in value.items()}
+        else:
+            found[key] = value
+    return found

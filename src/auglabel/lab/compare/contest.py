@@ -37,7 +37,18 @@ class Contest:
     def __post_init__(self) -> None:
         if taken := sorted(set(self.seeds) & set(CHOOSING_SEEDS)):
             raise UserError(f"seed {taken[0]} is kept for choosing: let --first_seed begin elsewhere.")
-        require_different([self._job(each, each.values[:1], self.seeds[0]) for each in self.candidates])
+        require_different(
+            [self._job(each, each.values[:1], self.seeds[0]) for each in self.candidates], "--methods"
+        )
+
+    @cached_property
+    def plain(self) -> str:
+        """The method that others are compared with: the first with one-hot labels, or else the first."""
+        recipes = {
+            each.name: self._job(each, each.values[:1], self.seeds[0]).recipe for each in self.candidates
+        }
+        one_hot = [name for name, recipe in recipes.items() if recipe.labels.name == "one_hot"]
+        return (one_hot or list(recipes))[0]
 
     @cached_property
     def choosing(self) -> list[Job]:
@@ -88,7 +99,8 @@ class Contest:
                 for comparison, place, row in _rows(result, clean, corrupted):
                     comparison.rows.setdefault(place, {}).setdefault(candidate.name, {})[result.seed] = row
         methods = clean.methods
-        return Verdict(methods, methods[0], [clean, corrupted]) if methods else None
+        plain = self.plain if self.plain in methods else methods[0] if methods else ""
+        return Verdict(methods, plain, [clean, corrupted]) if methods else None
 
     def _trials(self, candidate: Candidate, value: str) -> list[Job]:
         """Runs that choose hold validation images out to their end, also where the method gives them back."""

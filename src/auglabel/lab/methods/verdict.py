@@ -116,17 +116,22 @@ class Verdict:
         """Each method as trained and at T; the plain one at TA, too."""
         plain = self.plain
         wanted = [line for line in self._every_line if line.at != "TA" or line.method == plain.method]
-        return [line for line in wanted if any(c.by_seed(line) for c in self.columns if c.metric == "nll")]
+        return [line for line in wanted if self._measured(line)]
+
+    def _measured(self, line: Line) -> bool:
+        """Whether its NLL is known for every seed that its method has: some seeds may lack a temperature."""
+        trained = replace(line, at="")
+        return any(
+            column.by_seed(line).keys() == column.by_seed(trained).keys() != set()
+            for column in self._judged("nll")
+        )
 
     @property
     def plain(self) -> Line:
         return Line(self.plain_title)
 
-    @property
-    def seeds(self) -> int:
-        """That all methods share."""
-        each = [set(self.columns[0].by_seed(Line(method))) for method in self.methods]
-        return len(set.intersection(*each))
+    def _seeds(self, method: str) -> set[int]:
+        return {seed for column in self.columns for seed in column.by_seed(Line(method))}
 
     @cached_property
     def rows(self) -> list[tuple[str, list[Cell]]]:
@@ -142,8 +147,8 @@ class Verdict:
         """What each method changes against the plain one, and last what to use."""
         if len(self.methods) < 2 or not self.columns:
             return []
-        if self.seeds < 2:
-            return ["With one seed nothing can be told apart: train at least three of each method."]
+        if len(self._seeds(self.plain_title)) < 2:
+            return [f"With one seed of {self.plain_title} nothing can be told apart: train at least three."]
         others = [Line(method) for method in self.methods if method != self.plain_title]
         return [*self._diagnosis(), *(self._sentence(line) for line in others), self._advice()]
 
@@ -166,13 +171,17 @@ class Verdict:
         return [f"{self.plain.title} is {word}: on average it says {says} % and is right on {is_right} %."]
 
     def _sentence(self, line: Line) -> str:
-        clean = self._changes(line, CLEAN)
-        corrupted = self._changes(line, OVERALL)
+        shared = len(self._seeds(line.method) & self._seeds(self.plain_title))
+        if shared < 2:
+            return f"{line.title}: it shares no two seeds with {self.plain.title}, so nothing can be said."
+        lacks = len(self._seeds(self.plain_title) - self._seeds(line.method))
+        told = f"{line.title} ({shared} of {shared + lacks} seeds)" if lacks else line.title
+        clean, corrupted = (self._changes(line, place) for place in (CLEAN, OVERALL))
         if not any(column.better(line, self.plain) for column in self._judged()):
-            words = f"no difference from {self.plain.title} that these {self.seeds} seeds show"
+            words = f"no difference from {self.plain.title} that these {shared} seeds show"
         else:
-            words = clean + (f"; on corrupted images {corrupted}" if corrupted else "")
-        return f"{line.title}: {words}.{self._beside_temperature(line)}"
+            words = "; on corrupted images ".join(filter(None, (clean, corrupted)))
+        return f"{told}: {words}.{self._beside_temperature(line)}"
 
     def _judged(self, *names: str) -> Iterator[Column]:
         return (column for column in self.columns if column.metric in (names or JUDGED))
@@ -181,8 +190,10 @@ class Verdict:
         """`ECE 3.1 instead of 9.8, accuracy and NLL equal`"""
         changed, equal = [], []
         for column in (each for each in self._judged() if each.place == place):
+            if column.difference(line, self.plain) is None:
+                continue  # one of them was not measured there
             if column.better(line, self.plain):
-                ours, theirs = (_mean(column, each) for each in (line, self.plain))
+                ours, theirs = _means(column, line, self.plain)
                 changed.append(f"{column.kind.title} {ours} instead of {theirs}")
             else:
                 equal.append(column.kind.title)
@@ -191,12 +202,13 @@ class Verdict:
     def _beside_temperature(self, line: Line) -> str:
         """Whether the plain method with a fitted temperature does the same."""
         scaled = replace(self.plain, at="T")
-        if not any(column.by_seed(scaled) for column in self._judged("nll")):
+        columns = [c for c in self._judged("ece", "nll") if c.difference(line, scaled) is not None]
+        if scaled not in self.lines or not columns:
             return ""
-        found = [(column, column.better(line, scaled)) for column in self._judged("ece", "nll")]
+        found = [(column, column.better(line, scaled)) for column in columns]
         told = [
             f"{'corrupted ' * (column.place == OVERALL)}{column.kind.title} "
-            f"{_mean(column, line)} against {_mean(column, scaled)}"
+            f"{' against '.join(_means(column, line, scaled))}"
             for column, better in found
             if better
         ]
@@ -206,21 +218,23 @@ class Verdict:
         return f" {self.plain.method} with a temperature does {word}: {', '.join(told)}."
 
     def _advice(self) -> str:
-        """A method that beats the plain one at its temperature in NLL and costs no accuracy, or that one."""
-        scaled = next((line for line in (replace(self.plain, at="T"),) if line in self.lines), self.plain)
-        winners = [line for line in self.lines if line.at != "TA" and self._beats(line, scaled)]
+        """What has a lower NLL than the plain method at no loss of accuracy; else that, at T if T helps."""
+        scaled = replace(self.plain, at="T")
+        worse = scaled not in self.lines or any(c.better(self.plain, scaled) > 0 for c in self._judged("nll"))
+        best = self.plain if worse else scaled
+        winners = [line for line in self.lines if line.at != "TA" and self._beats(line, best)]
         if not winners:
-            return f"Use {scaled.title}: nothing here is certainly better."
+            return f"Use {best.title}: no other method has a certainly lower NLL at no loss of accuracy."
         nll = next(iter(self._judged("nll")))
-        best = min(winners, key=lambda line: statistics.fmean(nll.by_seed(line).values()))
-        return f"Use {best.title}: its NLL is lower than that of {scaled.title}, its accuracy no lower."
+        first = min(winners, key=lambda line: statistics.fmean(nll.by_seed(line).values()))
+        return f"Use {first.title}: its NLL is lower than that of {best.title}, its accuracy no lower."
 
     def _beats(self, line: Line, other: Line) -> bool:
-        if line.method == other.method:
+        columns = [c for c in self._judged("nll", "accuracy") if c.difference(line, other) is not None]
+        if line.method == other.method or not columns:
             return False
-        nll = [column.better(line, other) for column in self._judged("nll")]
-        accuracy = [column.better(line, other) for column in self._judged("accuracy")]
-        return max(nll) == 1 and min(nll) >= 0 and min(accuracy) >= 0
+        found = [(column.metric, column.better(line, other)) for column in columns]
+        return ("nll", 1) in found and all(better >= 0 for _, better in found)
 
 
 def _listed(words: Sequence[str]) -> str:
@@ -228,22 +242,32 @@ def _listed(words: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
 
 
-def _mean(column: Column, line: Line) -> str:
-    return column.kind.shown(statistics.fmean(column.by_seed(line).values()))
+def _means(column: Column, line: Line, other: Line) -> tuple[str, str]:
+    """The means of two lines over the seeds that both have."""
+    both = [column.by_seed(each) for each in (line, other)]
+    seeds = both[0].keys() & both[1].keys()
+    ours, theirs = (statistics.fmean(each[seed] for seed in seeds) for each in both)
+    return column.kind.shown(ours), column.kind.shown(theirs)
 
 
 def _best(column: Column, lines: Sequence[Line]) -> Line | None:
-    means = {line: statistics.fmean(seen.values()) for line in lines if (seen := column.by_seed(line))}
-    if not means:
+    """The line of the best mean over the seeds that all lines have; None if there are none."""
+    known = {line: seen for line in lines if (seen := column.by_seed(line))}
+    seeds = set.intersection(*map(set, known.values())) if known else set()
+    if not seeds:
         return None
+    means = {line: statistics.fmean(seen[seed] for seed in seeds) for line, seen in known.items()}
     return (max if column.kind.higher_is_better else min)(means, key=lambda line: means[line])
 
 
 def _cell(column: Column, line: Line, best: Line | None) -> Cell:
     values = column.by_seed(line)
-    if not values or best is None:
+    if not values:
         return Cell("-")
     text = column.kind.mean_and_spread(list(values.values()))
-    if statistics.fmean(values.values()) == statistics.fmean(column.by_seed(best).values()):
+    if best is None:
+        return Cell(text)
+    if values == column.by_seed(best):
         return Cell(text, "best")
-    return Cell(text, "" if column.better(line, best) < 0 or len(values) < 2 else "equal")
+    told_apart = column.difference(line, best) is None or column.better(line, best) < 0
+    return Cell(text, "" if told_apart else "equal")

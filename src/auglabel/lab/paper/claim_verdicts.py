@@ -152,6 +152,11 @@ def holm(ps: Sequence[float]) -> list[float]:
     return adjusted
 
 
+def require_scipy() -> None:
+    """Say now, not when all is trained, that intervals cannot be computed."""
+    _student()
+
+
 def _student() -> Any:
     try:
         from scipy.stats import t

@@ -24,6 +24,7 @@ from auglabel.util.checks import Array, as_predictions, entry, shown
 LABELS = ("labels", "label", "targets", "target", "ground_truth", "y_true", "y")
 LOGITS, PROBABILITIES = ("logits",), ("probabilities", "probs")
 LEAST = math.log(torch.finfo(torch.float32).tiny)  # what a logarithm of 0 is taken as where it must be finite
+NO_SCORES = ("", "id", "index", "unnamed: 0")  # columns that data frames write beside the scores
 
 
 @dataclass(frozen=True)
@@ -131,7 +132,13 @@ def _csv(file: Path) -> Mapping[str, Array]:
         raise UserError(f"{file} must hold numbers with commas between, but: {shown(error)}.") from None
     if not header or not len(cells):
         return {"": cells}
-    return _columns({name.strip(): column for name, column in zip(names, cells.T, strict=True)})
+    names = [name.strip() for name in names]
+    if wrong := [name for name in names if names.count(name) > 1 or name.lower() in NO_SCORES]:
+        raise UserError(
+            f'{file} has a column "{wrong[0]}", which is no class: leave out indices, and names that are '
+            "there twice."
+        )
+    return _columns(dict(zip(names, cells.T, strict=True)))
 
 
 def _is_number(text: str) -> bool:

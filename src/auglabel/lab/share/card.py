@@ -42,8 +42,9 @@ def measured(run: Run) -> list[MetricOfImages]:
 
 def temperature_of(run: Run, checkpoint: str = "last", epoch: int | None = None) -> float | None:
     """What `auglabel eval` fitted on clean validation images, or took from another run, for these weights."""
+    epoch = len(run.epochs()) if epoch is None else epoch  # a later one has other weights
     for evaluation in _evaluations(run, checkpoint):
-        if epoch in (None, evaluation.epoch) and (found := evaluation.temperatures.get("T")) is not None:
+        if epoch == evaluation.epoch and (found := evaluation.temperatures.get("T")) is not None:
             return found
     return None
 

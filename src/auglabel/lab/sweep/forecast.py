@@ -49,8 +49,9 @@ def _kind(job: Job) -> Job:
     """Without what changes no cost: the seed, how far images are moved, and labels that do not learn."""
     recipe, labels = job.recipe, job.recipe.labels
     if ":" not in labels.name:  # a policy of the user's own may learn, too
-        learns = "autolabel" in labels.name and labels.options.get("replay") is None
-        labels = Choice("autolabel" if learns else "one_hot", {})
+        learns = "autolabel" in labels.name or labels.name == "self_distilled"
+        replays = labels.options.get("replay") is not None
+        labels = Choice(labels.name if learns and not replays else "one_hot", {})
     moves = {key: value for key, value in recipe.augment.options.items() if key not in HOW_FAR}
     recipe = replace(
         recipe,

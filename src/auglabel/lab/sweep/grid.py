@@ -142,12 +142,12 @@ def require_once(over: str, search: str, given: Sequence[str]) -> None:
                 raise UserError(f"{one} is set {here} and {there}: leave one of them out.")
 
 
-def require_different(jobs: Sequence[Job]) -> None:
-    """No two of these, one for each point, may be the same run."""
+def require_different(jobs: Sequence[Job], flag: str = "--over") -> None:
+    """No two of these, one for each point or method that `flag` gives, may be the same run."""
     known: dict[str, str] = {}
     for job in jobs:
         if job.digest in known:
             raise UserError(
-                f"--over: {known[job.digest]} and {job.name} are the same recipe: leave one value out."
+                f"{flag}: {known[job.digest]} and {job.name} are the same recipe: leave one of them out."
             )
         known[job.digest] = job.name
