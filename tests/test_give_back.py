@@ -2,10 +2,12 @@
 
 import json
 import re
+from functools import partial
 
 import pytest
 import torch
 import torch.nn.functional as F
+from train_by_steps import train as train_by_steps
 
 from auglabel import AutoLabel, RandAug, cli
 from auglabel.augment.clean import crop_and_flip
@@ -41,21 +43,12 @@ REGIMES = {
 }
 
 
+train = partial(train_by_steps, without=TIMES)
+
+
 def trainer_for(*words):
     recipe = read_recipe("embedded", [*SMALL, *BACK, *words])
     return Trainer(recipe, *data_for(recipe), device="cpu")
-
-
-def train(trainer, until=10**9):
-    """Train until a step, or to the end; the records of the epochs that ended."""
-    records = []
-    while trainer.state.epoch < trainer.recipe.training.epochs:
-        for _ in trainer.epoch(lambda step: step >= until):
-            pass
-        if trainer.state.batch < trainer.per_epoch:
-            break
-        records.append(trainer.end_epoch())
-    return [{k: v for k, v in record.as_json().items() if k not in TIMES} for record in records]
 
 
 def test_each_epoch_sees_the_images_of_a_hand_made_list():

@@ -6,6 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
+from train_by_steps import train
 
 from auglabel.augment.clean import crop_and_flip
 from auglabel.augment.randaug import RandAug
@@ -27,18 +28,6 @@ def recipe_for(*words):
 def trainer_for(*words):
     recipe = recipe_for(*words)
     return Trainer(recipe, *data_for(recipe), device="cpu")
-
-
-def train(trainer, until=10**9):
-    """Train until a step, or to the end; the records of the epochs that ended."""
-    records = []
-    while trainer.state.epoch < trainer.recipe.training.epochs:
-        for _ in trainer.epoch(lambda step: step >= until):
-            pass
-        if trainer.state.batch < trainer.per_epoch:
-            break
-        records.append(trainer.end_epoch())
-    return [{k: v for k, v in record.as_json().items() if k != "seconds"} for record in records]
 
 
 def neighbourhood(levels):
