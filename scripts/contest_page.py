@@ -1,0 +1,284 @@
+"""Write docs/contest.md and its chart out of results/contest: what the contest of labels has shown so far.
+
+python scripts/contest_page.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from auglabel.lab.compare.candidates import of_file
+from auglabel.lab.compare.contest import Contest
+from auglabel.lab.methods.verdict import CLEAN, Column, Line, Verdict
+from auglabel.lab.paper.claim_verdicts import Part
+from auglabel.lab.pictures.vega import COLOURS, load_altair, save_chart
+from auglabel.lab.runs.metric_list import DIGITS, METRICS, SCALES
+from auglabel.lab.sweep.grid import Shared
+from auglabel.lab.sweep.job import Results
+from auglabel.lab.sweep.measurement import Measurement
+from auglabel.util.atomic_write import write_text
+
+ROOT = Path(__file__).parents[1]
+FOLDER = ROOT / "results" / "contest"
+PAGE = ROOT / "docs" / "contest.md"
+SEEDS = range(20, 24)
+MEASURED = (Measurement("clean"), Measurement("corrupted", images=1000))
+JUDGED = ("nll", "accuracy", "aurc")  # by the plan's rule
+BASELINES = ("one-hot", "label smoothing", "focal loss")
+INTRO = """# A contest of labels
+
+{question} Every method has the same {images:,} labelled images of CIFAR-100, network, epochs and augmentation
+(RandAug, `wide`); four seeds are planned. [plan.yaml](../results/contest/plan.yaml), written before the runs,
+has the protocol and the rule that decides, [methods.yaml](../results/contest/methods.yaml) the methods, and
+`results/contest/results` a file per run. `python scripts/contest_page.py` makes this page.
+
+{there} of {methods} methods have their runs{missing}.
+"""
+CHART = """
+![NLL of each method less that of one-hot labels with a temperature](../results/contest/contest.svg)
+
+*Mean over seeds and 95 % interval of the difference from one-hot labels with a temperature, seed by seed.
+Left of the line is better.*
+"""
+RULE = """
+## Which may become the default?
+
+The plan's rule: each method at T where it has held images out for it, else as trained, against one-hot at T.
+Neither NLL certainly higher, one certainly lower, and neither accuracy nor AURC certainly worse, on clean and
+on corrupted (c) images. Differences with their 95 % intervals over seeds; certain ones are bold. Each
+interval stands by itself, without a correction for their number.
+"""
+
+
+def main() -> None:
+    found = contest()
+    write_text(PAGE, text(found))
+    draw(found)
+    print(f"wrote {PAGE.relative_to(ROOT)}")
+
+
+def contest() -> Contest:
+    """The contest of the plan, with the results that are there."""
+    plan = plan_of()
+    shared = Shared(plan["recipe"], ("--data.root=.", *plan["options"].split()), MEASURED)
+    return Contest(shared, of_file(FOLDER / "methods.yaml"), SEEDS, Results(FOLDER / "results"))
+
+
+def plan_of() -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((FOLDER / "plan.yaml").read_text(encoding="utf-8"))
+    return found
+
+
+def text(contest: Contest) -> str:
+    """The page, of the methods that have two seeds or more."""
+    verdict = complete(contest)
+    if verdict is None:
+        return f"# A contest of labels\n\n{plan_of()['question']} Not run yet.\n"
+    missing = [each.name for each in contest.candidates if each.name not in verdict.methods]
+    intro = INTRO.format(
+        question=plan_of()["question"],
+        images=next(iter(labelled(contest, verdict).values())),
+        there=len(verdict.methods),
+        methods=len(contest.candidates),
+        missing=f"; not yet: {'; '.join(missing)}" if missing else "",
+    )
+    parts = [intro, *_chosen(contest), CHART, "\n## Results\n", _table(contest, verdict), RULE]
+    return "\n".join([*parts, _differences(verdict), _answer(verdict), *_auto_alpha(contest, verdict)])
+
+
+def complete(contest: Contest) -> Verdict | None:
+    """The verdict of the methods that have at least two seeds; None before the plain one has."""
+    found = contest.verdict()
+    whole = [name for name in found.methods if len(seeds_of(found, name)) > 1] if found else []
+    return Verdict(whole, contest.plain, found.comparisons) if found and contest.plain in whole else None
+
+
+def seeds_of(verdict: Verdict, method: str) -> list[int]:
+    """The seeds that were measured of a method, on clean images."""
+    return sorted(verdict.comparisons[0].rows[CLEAN].get(method, {}))
+
+
+def labelled(contest: Contest, verdict: Verdict) -> dict[str, int]:
+    """How many labelled images each method has used in all."""
+    there = {each.name: map(contest.results.read, contest.jobs(each)) for each in contest.candidates}
+    return {
+        name: next(result.labelled_images for result in there[name] if result) for name in verdict.methods
+    }
+
+
+def judged_lines(verdict: Verdict) -> list[Line]:
+    """Each method but the plain one, at T where it has one, else as trained."""
+    return [
+        line if (line := Line(method, "T")) in verdict.lines else Line(method)
+        for method in verdict.methods
+        if method != verdict.plain_title
+    ]
+
+
+def may_be_default(verdict: Verdict, line: Line) -> bool:
+    """The plan's rule."""
+    found = [(c.metric, c.better(line, baseline(verdict))) for c in _judged(verdict)]
+    return ("nll", 1) in found and all(better >= 0 for _, better in found)
+
+
+def baseline(verdict: Verdict) -> Line:
+    return Line(verdict.plain_title, "T")
+
+
+def difference(column: Column, line: Line, other: Line) -> tuple[float, float, float]:
+    """Mean and interval of the line's value less the other's, in the metric's unit."""
+    part = column.difference(line, other)
+    assert part is not None  # every method has two seeds of the same list
+    sign = SCALES[column.kind.unit] * (1 if column.kind.higher_is_better else -1)
+    low, high = sorted(sign * end for end in part.interval)
+    return sign * part.mean, low, high
+
+
+def draw(contest: Contest) -> None:
+    """contest.svg and .png: the difference in NLL from one-hot at T, clean and corrupted."""
+    verdict = complete(contest)
+    if verdict is None:
+        return
+    alt = load_altair()
+    panels = [_panel(alt, verdict, column) for column in _judged(verdict) if column.metric == "nll"]
+    title = "NLL less that of one-hot labels with a temperature; further left is better"
+    chart = alt.hconcat(*panels).properties(title=alt.TitleParams(title, fontSize=13, anchor="start"))
+    save_chart(chart, FOLDER / "contest")
+
+
+def _panel(alt: Any, verdict: Verdict, column: Column) -> Any:
+    base = baseline(verdict)
+    drawn = [verdict.plain, *judged_lines(verdict)]
+    values = [
+        dict(zip(("mean", "low", "high"), difference(column, line, base), strict=True), method=line.title)
+        for line in drawn
+    ]
+    first = column.place == CLEAN
+    axis = alt.Axis(labelLimit=300) if first else None
+    y = alt.Y("method:N", sort=[line.title for line in drawn], title=None, axis=axis)
+    chart = alt.Chart(alt.Data(values=values))
+    x_title = "clean test images" if first else "corrupted test images"
+    bars = chart.mark_rule(color=COLOURS[0], strokeWidth=2).encode(
+        x=alt.X("low:Q", title=x_title), x2="high:Q", y=y
+    )
+    dots = chart.mark_point(color=COLOURS[0], filled=True, size=70).encode(x="mean:Q", y=y)
+    zero = alt.Chart(alt.Data(values=[{"zero": 0}])).mark_rule(color="#888").encode(x="zero:Q")
+    return (zero + bars + dots).properties(width=300, height=26 * len(drawn))
+
+
+def _judged(verdict: Verdict) -> list[Column]:
+    return [column for metric in JUDGED for column in verdict.columns if column.metric == metric]
+
+
+def _chosen(contest: Contest) -> Iterator[str]:
+    for candidate in contest.candidates:
+        if value := contest.chosen(candidate):
+            end = ", an end of the list" if value[0] in (candidate.values[0], candidate.values[-1]) else ""
+            yield (
+                f"{candidate.name}: of {candidate.option} {', '.join(candidate.values)}, {value[0]} has the "
+                f"lowest NLL on augmented validation images, mean over two unreported seeds{end}.\n"
+            )
+
+
+def _table(contest: Contest, verdict: Verdict) -> str:
+    """Every line with its spread; the best of a column is bold."""
+    trained_on = labelled(contest, verdict)
+    head = ["labels", "seeds", "labelled images", *(column.heading for column in verdict.columns)]
+    rows = [
+        [
+            title,
+            str(len(seeds_of(verdict, line.method))),
+            f"{trained_on[line.method]:,}",
+            *(f"**{cell.text}**" if cell.mark == "best" else cell.text for cell in cells),
+        ]
+        for line, (title, cells) in zip(verdict.lines, verdict.rows, strict=True)
+    ]
+    return _markdown([head, *rows])
+
+
+def _differences(verdict: Verdict) -> str:
+    columns, base = _judged(verdict), baseline(verdict)
+    head = ["labels", *(column.heading for column in columns), "may be the default"]
+    rows = []
+    for line in [verdict.plain, *judged_lines(verdict)]:
+        cells = []
+        for column in columns:
+            if line.method == base.method and column.metric == "accuracy":
+                cells.append("0")
+                continue
+            cells.append(_cell(column, line, base))
+        answer = "-" if line.method == base.method else "yes" if may_be_default(verdict, line) else "no"
+        rows.append([line.title, *cells, answer])
+    return _markdown([head, *rows])
+
+
+def _cell(column: Column, line: Line, other: Line) -> str:
+    """The difference with its interval; bold where it is certain."""
+    digits = DIGITS[column.kind.unit]
+    mean, low, high = (f"{each:+.{digits}f}" for each in difference(column, line, other))
+    cell = f"{mean} [{low}, {high}]"
+    return f"**{cell}**" if column.better(line, other) else cell
+
+
+def _answer(verdict: Verdict) -> str:
+    able = [line for line in judged_lines(verdict) if may_be_default(verdict, line)]
+    if not able:
+        return "No method meets the rule: one-hot labels with a temperature stay what we recommend.\n"
+    columns = [column for column in _judged(verdict) if column.metric == "nll"]
+
+    def total(line: Line) -> float:
+        return sum(difference(column, line, baseline(verdict))[0] for column in columns)
+
+    best, rival = min(able, key=total), min(filter(is_baseline, able), key=total, default=None)
+    names = "; ".join(line.title for line in able)
+    found = f"These meet the rule: {names}. The lowest sum of both NLLs has {best.title}.\n"
+    if rival is None or rival == best:
+        return found
+    against = ", ".join(f"{c.heading} {_cell(c, best, rival)}" for c in _judged(verdict))
+    best_baseline = f"The best of them without learned labels is {rival.title}."
+    return f"{found}\n{best_baseline} {best.title} less it: {against}.\n"
+
+
+def is_baseline(line: Line) -> bool:
+    """Whether its labels are not learned: one-hot labels, label smoothing or focal loss, however held out."""
+    return line.method.startswith(BASELINES)
+
+
+def _auto_alpha(contest: Contest, verdict: Verdict) -> Iterator[str]:
+    """How AutoLabel's own step compares with the tuned alpha, on augmented validation images."""
+    names = ("AutoLabel", "AutoLabel, paper")
+    if not set(names) <= set(verdict.methods):
+        return
+    by_seed = [_augmented_nll(contest, name) for name in names]
+    seeds = sorted(set.intersection(*map(set, by_seed)))
+    auto, tuned = ([each[seed] for seed in seeds] for each in by_seed)
+    part = Part("", [], [ours - theirs for ours, theirs in zip(auto, tuned, strict=True)])
+    low, high = part.interval
+    word = "certainly higher" if low > 0 else "certainly lower" if high < 0 else "not told apart"
+    yield "\n## No alpha to tune?\n"
+    yield (
+        f'NLL of augmented validation images: {METRICS["nll"].mean_and_spread(auto)} with `alpha="auto"`, '
+        f"{METRICS['nll'].mean_and_spread(tuned)} with the chosen alpha; difference {part.mean:+.3f} "
+        f"[{low:+.3f}, {high:+.3f}], {word}.\n"
+    )
+
+
+def _augmented_nll(contest: Contest, method: str) -> dict[int, float]:
+    candidate = next(each for each in contest.candidates if each.name == method)
+    read = (contest.results.read(job) for job in contest.jobs(candidate))
+    return {
+        each.seed: each.validation_augmented["nll"] for each in read if each and each.validation_augmented
+    }
+
+
+def _markdown(rows: Sequence[Sequence[str]]) -> str:
+    lines = [f"| {' | '.join(row)} |" for row in rows]
+    return "\n".join([lines[0], f"|{' --- |' * len(rows[0])}", *lines[1:]]) + "\n"
+
+
+if __name__ == "__main__":
+    main()

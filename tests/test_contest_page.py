@@ -1,0 +1,104 @@
+"""The page of the contest is made of its results, and decides by the rule that its plan wrote down."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from auglabel.lab.methods.comparisons import OVERALL, Comparison
+from auglabel.lab.methods.verdict import CLEAN, Line, Verdict
+from auglabel.lab.runs.evaluations import MeasuredRow
+
+ROOT = Path(__file__).parents[1]
+
+CONTEST = ROOT / "results" / "contest"
+
+pytestmark = pytest.mark.skipif(not CONTEST.exists(), reason="there are no results here")
+
+
+def script():
+    spec = importlib.util.spec_from_file_location("contest_page", ROOT / "scripts" / "contest_page.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def row(place, values, at_t):
+    names = ("accuracy", "ece", "nll", "aurc")
+    scaled = {"T": dict(zip(names, at_t, strict=True))} if at_t else {}
+    return MeasuredRow(place[0], None, 100, dict(zip(names, values, strict=True)), scaled)
+
+
+def verdict(other, other_at_t=None, other_corrupted=None):
+    """One-hot with accuracy 0.5, ECE 0.1, NLL 2 (1.9 at T), AURC 0.3, and another; two equal seeds each."""
+    clean, corrupted = Comparison("", ""), Comparison("", "")
+    plain = ((0.5, 0.1, 2.0, 0.3), (0.5, 0.02, 1.9, 0.3))
+    for comparison, place, values in (
+        (clean, CLEAN, (other, other_at_t)),
+        (corrupted, OVERALL, (other_corrupted or (0.5, 0.02, 1.9, 0.3), other_at_t and plain[1])),
+    ):
+        methods = {"one-hot": plain, "other": values}
+        comparison.rows[place] = {
+            name: {seed: row(place, *both) for seed in (0, 1)} for name, both in methods.items()
+        }
+    return Verdict(["one-hot", "other"], "one-hot", [clean, corrupted])
+
+
+def test_the_page_is_made_of_the_results():
+    found = script()
+    assert found.text(found.contest()) == (ROOT / "docs" / "contest.md").read_text()
+
+
+def test_every_result_belongs_to_a_planned_run():
+    contest = script().contest()
+    stems = {job.stem for job in contest.planned}
+    for candidate in contest.candidates:
+        stems |= {job.stem for value in candidate.values for job in contest._trials(candidate, value)}
+    there = {path.stem for path in (CONTEST / "results").glob("*.json")}
+    assert there <= stems, sorted(there - stems)
+
+
+def test_a_lower_nll_than_one_hot_at_its_temperature_and_nothing_worse_may_be_the_default():
+    found = verdict((0.5, 0.02, 1.8, 0.3))
+    assert script().may_be_default(found, Line("other"))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        (0.5, 0.02, 1.95, 0.3),  # below one-hot as trained, above it at its temperature
+        (0.5, 0.0, 1.9, 0.2),  # no lower NLL, whatever else is better
+        (0.4, 0.02, 1.8, 0.3),  # less accurate
+        (0.5, 0.02, 1.8, 0.4),  # ranks its errors worse
+    ],
+)
+def test_what_gains_nothing_in_nll_or_loses_elsewhere_may_not(values):
+    assert not script().may_be_default(verdict(values), Line("other"))
+
+
+def test_a_loss_on_corrupted_images_counts_too():
+    found = verdict((0.5, 0.02, 1.8, 0.3), other_corrupted=(0.5, 0.02, 2.0, 0.3))
+    assert not script().may_be_default(found, Line("other"))
+
+
+def test_a_method_with_a_temperature_is_judged_at_it():
+    found = verdict((0.5, 0.1, 2.2, 0.3), other_at_t=(0.5, 0.02, 1.8, 0.3))
+    assert script().judged_lines(found) == [Line("other", "T")]
+    assert script().judged_lines(verdict((0.5, 0.1, 2.2, 0.3))) == [Line("other")]
+
+
+def test_a_difference_is_the_methods_value_less_the_others_in_the_metrics_unit():
+    found = verdict((0.6, 0.02, 1.8, 0.3))
+    by_name = {(column.metric, column.place): column for column in found.columns}
+    base = Line("one-hot", "T")
+    accuracy = script().difference(by_name["accuracy", CLEAN], Line("other"), base)
+    assert accuracy == pytest.approx((10, 10, 10))
+    assert script().difference(by_name["nll", CLEAN], Line("other"), base) == pytest.approx(
+        (-0.1, -0.1, -0.1)
+    )
+
+
+def test_a_baseline_is_what_learns_no_labels():
+    found = script()
+    assert found.is_baseline(Line("one-hot, 250 held out", "T")) and found.is_baseline(Line("focal loss"))
+    assert not found.is_baseline(Line("AutoLabel, 250 given back"))
