@@ -50,7 +50,7 @@ def make_plan(
 
     A plan that is there stays: it is worth something only if it does not change when results are known.
     """
-    rows = study.rows(names)
+    rows = [row for row in study.rows(names) if study.scale == "paper" or not study.lacks_data(row)]
     costs = _show_costs(study, rows, executor, console) if rows else {}
     if not rows:
         console.print("No run is needed.")
