@@ -258,7 +258,7 @@ def test_a_row_says_what_its_recipe_trains_with(scale, tmp_path):
 
 def test_the_cost_of_a_share_of_the_images_is_that_share(tmp_path):
     study = Study("paper", Results(tmp_path), {"imagenet": "."})
-    costs = costs_of(study, study.rows(["figure6"]), str)
+    costs = costs_of(study, study.rows(["figure6"]), {})
     runs, _, hours = costs["imagenet-randaug"]
     fewer, _, less = costs["imagenet-randaug-train0.25"]
     assert less / fewer == pytest.approx(0.25 * hours / runs)

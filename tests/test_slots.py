@@ -8,6 +8,7 @@ import os
 import signal
 import time
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -92,33 +93,80 @@ def test_one_at_a_time_has_a_slot_and_that_of_a_killed_process_goes_to_the_next(
     assert {slot for slot, *_ in seen[:2]} == {slot for slot, *_ in seen} == {"4,5", "6,7"}
     for slot in ("4,5", "6,7"):
         spans = sorted((begun, ended) for where, begun, ended in seen if where == slot)
-        assert all(ended <= begun for (_, ended), (begun, _) in zip(spans, spans[1:], strict=False))
+        assert all(ended <= begun for (_, ended), (begun, _) in pairwise(spans))
     killed = seen[1][0]
     assert any(where == killed for where, *_ in seen[2:])
 
 
-def slow(folder: Path, item: int) -> None:
-    (folder / f"begun{item}").touch()
-    time.sleep(60)
-
-
-def test_processes_end_when_their_results_are_no_longer_wanted(tmp_path):
-    start = time.monotonic()
-    wanted = each_in_slots(partial(slow, tmp_path), range(1), ["0"])
-    with pytest.raises(RuntimeError, match="enough"):
-        _interrupted(wanted, tmp_path)
-    assert time.monotonic() - start < 50
-
-
-def _interrupted(wanted, folder):
-    """Stop waiting as Ctrl-C does, once the process is at work."""
-
+def test_processes_end_when_their_results_are_no_longer_wanted():
     def enough(*ignored):
         raise RuntimeError("enough")
 
-    before = signal.signal(signal.SIGALRM, enough)
+    before, start = signal.signal(signal.SIGALRM, enough), time.monotonic()
     signal.setitimer(signal.ITIMER_REAL, 0.1)
     try:
-        next(wanted)
+        with pytest.raises(RuntimeError, match="enough"):
+            list(each_in_slots(time.sleep, [60], ["0"]))
     finally:
         signal.signal(signal.SIGALRM, before)
+    assert time.monotonic() - start < 50
+
+
+# A network that writes down which GPUs its process sees, and is killed once in its second epoch.
+NETWORK = """
+import os, signal
+from torch import nn
+
+class Network(nn.Module):
+    def __init__(self, num_classes):
+        super().__init__()
+        self.steps, self.last = 0, nn.Sequential(nn.Flatten(), nn.Linear(28 * 28, num_classes))
+        with open("seen.txt", "a") as file:
+            file.write(os.environ.get("CUDA_VISIBLE_DEVICES", "none") + "\\n")
+
+    def forward(self, images):
+        self.steps += self.training
+        if self.steps == 5 and os.path.exists("kill"):
+            os.remove("kill")
+            os.kill(os.getpid(), signal.SIGKILL)
+        return self.last(images)
+"""
+
+
+@pytest.fixture
+def words(tmp_path, monkeypatch):
+    """A sweep of four runs with that network, in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}")
+    Path("network_on_gpu.py").write_text(NETWORK)
+    small = [word for word in TINY if "widths" not in word]
+    return ["sweep", "embedded", *small, "--model=network_on_gpu:Network", "--out=swept", "--forecast=0"]
+
+
+def test_a_killed_run_gives_its_gpu_to_the_next_and_goes_on_from_its_checkpoint(words, have, capsys):
+    have(2, visible="5,7")
+    Path("kill").touch()
+    assert cli.main([*words, "--seeds=4"]) == 1
+    printed, complaint = capsys.readouterr()
+    assert "its process was killed (SIGKILL), perhaps for lack of memory." in printed
+    assert "1 of 4 runs failed" in complaint
+    before = times(Path("swept"))
+    assert len(before) == 3
+    assert {"5", "7"} <= set(Path("seen.txt").read_text().split()) <= {"5", "7", "none"}
+    assert cli.main([*words, "--seeds=4"]) == 0
+    assert len(results_in(Path("swept"))) == 4
+    assert before.items() < times(Path("swept")).items()
+    assert list(trainings(Path("swept")).values()) == [1] * 4
+    logs = [path.read_text() for path in Path("swept/runs").glob("*.log")]
+    assert sum("epoch 1/2" in text for text in logs) == 4
+    assert sum(text.count("epoch 1/2") for text in logs) == 4  # the first epoch was not trained again
+
+
+def test_a_run_on_several_gpus_is_trained_by_as_many_processes(words, have):
+    have(4)
+    assert cli.main([*words, "--seeds=2", "--gpus_per_run=2"]) == 0
+    facts = [json.loads(path.read_text()) for path in Path("swept/runs").glob("*/run.json")]
+    assert [each["processes"] for each in facts] == [2, 2]
+    assert {"0,1", "2,3"} <= set(Path("seen.txt").read_text().split())
+    assert len(results_in(Path("swept"))) == 2

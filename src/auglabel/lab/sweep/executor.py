@@ -18,7 +18,7 @@ from auglabel.lab.process.bar import bar_of, followed
 from auglabel.lab.process.slots import each_in_slots, gpus
 from auglabel.lab.process.workers import cores, each
 from auglabel.lab.sweep.job import Job, Results
-from auglabel.util.checks import require_whole
+from auglabel.util.checks import require_number, require_whole
 
 Engine = Literal["local", "ray"]
 Item = TypeVar("Item")
@@ -37,7 +37,11 @@ class Executor:
     address: str | None = None
     """ray: HOST:PORT of the head node; a Ray of its own on this machine if not given"""
 
+    forecast: float = 60.0
+    """seconds at most for timing a few steps beforehand, to say what the runs will cost; 0 says nothing"""
+
     def __post_init__(self) -> None:
+        require_number("forecast", self.forecast, 0)
         if self.engine not in ("local", "ray"):
             raise UserError(f"engine must be local or ray, got {self.engine!r}.")
         if self.workers is not None:
