@@ -11,9 +11,10 @@ from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
+import psutil
 import pytest
 import torch
-from sweeps import TINY, results_in, times, trainings
+from sweeps import SMALL, TINY, begun, results_in, times, trainings
 
 from auglabel import cli
 from auglabel.errors import UserError
@@ -170,3 +171,19 @@ def test_a_run_on_several_gpus_is_trained_by_as_many_processes(words, have):
     assert [each["processes"] for each in facts] == [2, 2]
     assert {"0,1", "2,3"} <= set(Path("seen.txt").read_text().split())
     assert len(results_in(Path("swept"))) == 2
+
+
+def test_ranks_save_and_end_when_their_launcher_is_killed(tmp_path):
+    """So that the next run does not share its GPUs with them."""
+    words = [*SMALL, "--epochs=100000", "--processes=2", f"--out={tmp_path}", "--tracker=none"]
+    launcher, until = begun(["train", "embedded", *words]), time.monotonic() + 60
+    while not any(tmp_path.glob("checkpoints/step-*")) and time.monotonic() < until:
+        time.sleep(0.1)
+    ranks = psutil.Process(launcher.pid).children(recursive=True)
+    launcher.kill()
+    launcher.wait()
+    assert len(ranks) >= 2
+    _, alive = psutil.wait_procs(ranks, timeout=30)
+    for rank in alive:
+        rank.kill()
+    assert not alive
