@@ -731,7 +731,7 @@ TABLE = [
     (
         None,
         ["reproduce", "table5"],
-        "--cifar10 DIR is missing, which cifar10-vanilla needs: the official files or folders of images; ...",
+        "no row has its images. Give --cifar10 DIR, the official files or folders of images; ...",
     ),
     (
         None,

@@ -209,7 +209,7 @@ def test_a_share_is_rounded_to_the_nearest_epoch():
 
 
 def test_a_forecast_counts_longer_epochs_and_measures_while_images_are_held_out(monkeypatch):
-    monkeypatch.setattr(forecast, "_train", lambda trainer: 1.0 * forecast.STEPS)
+    monkeypatch.setattr(forecast, "_train", lambda trainer, steps: 1.0 * steps)
     monkeypatch.setattr(forecast, "_prediction", lambda trainer: 1.0)
     job = Job("x", read_recipe("embedded", [*SMALL, *BACK, "--regime=randaug"]), (Measurement(),))
     assert list(forecast._parts(job)) == [14, 60 * 2, 40]

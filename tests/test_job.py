@@ -326,33 +326,44 @@ def test_what_is_written_of_a_result_is_what_was_read(made, tmp_path):
 
 def test_the_cost_of_a_result_that_is_there_is_what_it_took(made, monkeypatch):
     results, done, result = made
-    monkeypatch.setattr(forecast, "forecast", refuse)
-    assert forecast.core_hours([done], results) == [sum(result.seconds.values()) / 3600]
+    monkeypatch.setattr(forecast, "timings", refuse)
+    told = forecast.forecast([done], results, 60)
+    assert (told.hours, told.rough) == ([sum(result.seconds.values()) / 3600], False)
 
 
-def test_the_cost_of_other_seeds_is_found_out_once(tmp_path, monkeypatch):
-    monkeypatch.setattr(forecast, "forecast", lambda job: 3600.0 * job.recipe.training.epochs)
+@pytest.fixture
+def timed(monkeypatch):
+    """Every job takes an hour per epoch; the names of those that are timed."""
+    names = []
+
+    def timings(jobs, limit, told):
+        names.extend(job.name for job in jobs.values())
+        return {
+            kind: forecast.Timing(3600.0 * job.recipe.training.epochs, rough=False)
+            for kind, job in jobs.items()
+        }
+
+    monkeypatch.setattr(forecast, "timings", timings)
+    return names
+
+
+def test_the_cost_of_other_seeds_is_found_out_once(tmp_path, timed):
     jobs = [replace(tiny(), recipe=tiny().recipe.changed("seed", seed)) for seed in range(3)]
     jobs.append(tiny(words=["--epochs=5"]))
-    tried = []
-    assert forecast.core_hours(jobs, Results(tmp_path), tried.append) == [2, 2, 2, 5]
-    assert len(tried) == 2
+    assert forecast.forecast(jobs, Results(tmp_path), 60).hours == [2, 2, 2, 5]
+    assert len(timed) == 2
 
 
-def test_labels_that_do_not_learn_cost_the_same_and_those_that_do_are_tried_apart(tmp_path, monkeypatch):
-    monkeypatch.setattr(forecast, "forecast", lambda job: 3600.0)
+def test_labels_that_do_not_learn_cost_the_same_and_those_that_do_are_tried_apart(tmp_path, timed):
     regimes = (["randaug"], ["randaug_ls"], ["randaug", "--augment.m_max=4"], ["randaug_autolabel"])
     jobs = [tiny(words=[f"--regime={regime}", *more]) for regime, *more in regimes]
-    tried, again = [], {}
-    forecast.core_hours(jobs, Results(tmp_path), tried.append, again)
-    assert len(tried) == 2
-    forecast.core_hours(jobs, Results(tmp_path), tried.append, again)
-    assert len(tried) == 2  # what was tried before is known
+    forecast.forecast(jobs, Results(tmp_path), 60)
+    assert len(timed) == 2
 
 
 def test_an_epoch_of_a_few_steps_costs_something():
     """Three steps, fewer than are timed; and a hundred times the epochs about a hundred times that."""
-    short, long = forecast.forecast(tiny()), forecast.forecast(tiny(words=["--epochs=200"]))
+    short, long = forecast.seconds_of(tiny()), forecast.seconds_of(tiny(words=["--epochs=200"]))
     assert short > 0
     assert 20 < long / short < 500
 

@@ -210,15 +210,23 @@ def test_a_sweep_keeps_the_labels_that_an_own_policy_learned():
 
 
 def test_the_cost_of_an_own_policy_is_tried_apart_from_labels_that_do_not_learn(tmp_path, monkeypatch):
-    monkeypatch.setattr(forecast, "forecast", lambda job: 7200.0 if ":" in job.recipe.labels.name else 3600.0)
+    tried = []
+
+    def timings(jobs, limit, told):
+        tried.extend(job.name for job in jobs.values())
+        return {
+            kind: forecast.Timing(7200.0 if ":" in job.recipe.labels.name else 3600.0, rough=False)
+            for kind, job in jobs.items()
+        }
+
+    monkeypatch.setattr(forecast, "timings", timings)
     names = ("one_hot", "own_parts:Learned", "own_parts:Sure", "own_parts:Learned")
     jobs = [
         Job(f"{seed}", read_recipe("embedded", [*TINY, f"--labels={name}", f"--seed={seed}"]))
         for seed, name in enumerate(names)
     ]
-    tried = []
-    assert forecast.core_hours(jobs, Results(tmp_path / "results"), tried.append) == [1, 2, 2, 2]
-    assert tried == ["0", "1", "2"]  # the last differs from the second in its seed alone
+    assert forecast.forecast(jobs, Results(tmp_path / "results"), 60).hours == [1, 2, 2, 2]
+    assert tried == ["0", "3", "2"]  # the second differs from the last in its seed alone
 
 
 def test_a_loss_of_the_users_own_is_called_by_the_trainer():

@@ -23,6 +23,7 @@ from auglabel.lab.sweep.job import Results
 from auglabel.lab.sweep.measurement import Measurement
 
 SMALL = ("--split.train=40", "--split.validation=20", "--epochs=1", "--model.widths=[4,4,4]")
+CIFARS = ("cifar10", "cifar100")
 ON = (Measurement("clean", images=30), Measurement("corrupted", suite="fog", images=10))
 
 
@@ -73,6 +74,64 @@ def test_a_plan_says_what_it_would_cost_and_runs_nothing(two_rows, tmp_path, mon
     assert "6 runs, 0 of them there" in said
     assert "core-hours" in said
     assert not (tmp_path / "results").exists()
+
+
+def test_rows_that_have_data_are_run_and_the_others_named_with_their_option(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    lacking = [replace(small("randaug", "RandAug"), recipe=f"cpu/{data}-randaug") for data in CIFARS]
+    monkeypatch.setitem(rows.CPU, "table2", [small("randaug", "RandAug"), *lacking])
+    assert main(["reproduce", "table2", "--workers=1", "--seeds=1", "--plan"]) == 0
+    assert "1 runs, 0 of them there" in capsys.readouterr().out
+    assert main(["reproduce", "table2", "--workers=1", "--seeds=1"]) == 0
+    told = (
+        "Left out, without images: cifar10-randaug-randaug (--cifar10 DIR brings it); "
+        "cifar100-randaug-randaug (--cifar100 DIR brings it).\n"
+    )
+    assert told in capsys.readouterr().out
+    (there,) = (tmp_path / "results" / "cpu" / "runs").glob("*.json")
+    assert there.name.startswith("fashion-")
+    lines = (tmp_path / "results" / "cpu" / "table2.md").read_text().splitlines()
+    assert all("not run" not in line for line in lines if line.startswith("| Fashion-MNIST"))
+    assert all("not run" in line for line in lines if line.startswith("| CIFAR-10"))
+
+
+def test_a_plan_that_leaves_rows_out_is_not_written(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for name in NAMES:
+        monkeypatch.setitem(rows.CPU, name, [])
+    cifar = replace(small("randaug", "RandAug"), recipe="cpu/cifar10-randaug")
+    monkeypatch.setitem(rows.CPU, "table2", [small("randaug", "RandAug"), cifar])
+    assert main(["reproduce", "all", "--plan"]) == 0
+    assert "Left out, without images: cifar10-randaug-randaug" in capsys.readouterr().out
+    assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "scale", "given", "run", "left_out"),
+    [
+        ("table2", "paper", {"cifar100"}, 6, {"imagenet": 6}),
+        ("table2", "paper", {"imagenet"}, 6, {"cifar100": 6}),
+        ("table3", "paper", {"cifar10"}, 6, {"cifar100": 6}),
+        ("table2", "paper", {"cifar100", "imagenet"}, 12, {}),
+        ("table4", "cpu", set(), 11, {"cifar10": 16}),  # Fashion-MNIST is inside the package
+        ("table2", "fast", {"cifar100"}, 15, {}),
+    ],
+)
+def test_any_subset_of_the_data_runs_its_rows(name, scale, given, run, left_out, tmp_path):
+    study = Study(scale, Results(tmp_path), dict.fromkeys(given, str(tmp_path)))
+    told = study.require_data(study.rows([name]))
+    assert sum(map(len, study.stages([name]))) == run
+    assert [part.partition(" DIR")[0] for part in told.split("(--")[1:]] == list(left_out)
+    for part, (data, count) in zip(told.split("; ") if told else [], left_out.items(), strict=True):
+        assert part.count(f"{data}-") == count
+
+
+@pytest.mark.parametrize("scale", ["cpu", "fast", "paper"])
+@pytest.mark.parametrize("data", ["cifar10", "cifar100"])
+def test_all_runs_with_one_data_set_and_no_row_of_another(scale, data, tmp_path):
+    study = Study(scale, Results(tmp_path), {data: str(tmp_path)})
+    study.require_data(study.rows(study.names()))
+    assert {row.data for stage in study.stages(study.names()) for row in stage} - {"fashion"} == {data}
 
 
 def test_the_value_of_lowest_validation_nll_is_chosen_and_its_seed_never_reported(two_rows, study):
@@ -199,7 +258,7 @@ def test_a_row_says_what_its_recipe_trains_with(scale, tmp_path):
 
 def test_the_cost_of_a_share_of_the_images_is_that_share(tmp_path):
     study = Study("paper", Results(tmp_path), {"imagenet": "."})
-    costs = costs_of(study, study.rows(["figure6"]), str)
+    costs = costs_of(study, study.rows(["figure6"]), {})
     runs, _, hours = costs["imagenet-randaug"]
     fewer, _, less = costs["imagenet-randaug-train0.25"]
     assert less / fewer == pytest.approx(0.25 * hours / runs)
@@ -305,8 +364,9 @@ def test_a_record_shows_mean_and_spread_and_the_paper():
     [
         ([], "which table or figure?"),
         (["tabel2"], 'Did you mean "table2"?'),
-        (["table2", "--cifar10=."], "--cifar100 DIR is missing"),
-        (["table2", "--scale=paper"], "--cifar100 DIR is missing"),
+        (["table2"], "no row has its images. Give --cifar10 DIR, the official files"),
+        (["table2", "--scale=paper"], "; or --imagenet DIR, the folder that holds train/ and val/"),
+        (["table2", "--scale=paper", "--cifar10=."], "no row has its images. Give --cifar100 DIR"),
         (["table5", "--cifar10=/nowhere"], "there is no /nowhere"),
         (["table5", "--scale=huge"], "scale must be one of"),
         (["table5", "--seeds=0"], "seeds"),

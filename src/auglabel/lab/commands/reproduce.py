@@ -78,11 +78,15 @@ def reproduce(
     entry("table or figure", dict.fromkeys([*NAMES, "all"]), name)
     names = study.names() if name == "all" else [name]
     failed: list[str] = []
+    left_out = ""
     if not how.assemble:
         if not (how.plan and how.scale == "paper"):  # whose cost is in recipes/rows.yaml
-            study.require_data(study.rows(names))
+            left_out = study.require_data(study.rows(names))
+        if left_out:
+            console.print(f"Left out, without images: {left_out}.", markup=False, soft_wrap=True)
         if how.plan:
-            make_plan(study, names, Path(how.out) if name == "all" else None, executor, console)
+            out = Path(how.out) if name == "all" and not left_out else None
+            make_plan(study, names, out, executor, console)
             return 0
         executor.require()
         keep_options(how.folder, study.words)

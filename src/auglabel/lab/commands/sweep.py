@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from auglabel.lab.recipe.options import flags, pairs
 from auglabel.lab.runs.files import locked
 from auglabel.lab.search.search import Searches
 from auglabel.lab.sweep.executor import Executor, require_done
-from auglabel.lab.sweep.forecast import core_hours
+from auglabel.lab.sweep.forecast import Forecast, forecast, unit
 from auglabel.lab.sweep.grid import SUCH_AS, Grid, Shared, counted, grid, require_once
 from auglabel.lab.sweep.job import Job, Results
 from auglabel.lab.sweep.measurement import Measurement, digest_words
@@ -144,31 +145,30 @@ def _tell(work: Grid | Searches, results: Results, executor: Executor, console: 
 def tell_cost(
     waiting: Sequence[Sequence[Job]], results: Results, executor: Executor, console: Console
 ) -> None:
-    """What runs will cost, in groups whose runs cost the same; nothing if there are none."""
-    if not any(waiting):
+    """What runs will cost; nothing if there are none, or if no forecast is wanted."""
+    jobs = [job for group in waiting for job in group]
+    if not jobs or not executor.forecast:
         return
-    hours = _forecast(waiting, results, console)
+    with console.status("") as status:
+        found = forecast(jobs, results, executor.forecast, lambda name: status.update(f"trying {name}"))
+    for trouble in found.troubles:
+        if not any(found.hours):
+            raise UserError(trouble)
+        console.print(f"no forecast for {trouble}", markup=False, soft_wrap=True)
+    console.print(_cost(found, executor), markup=False, soft_wrap=True)
+
+
+def _cost(found: Forecast, executor: Executor) -> str:
+    """A sentence, or two where time was too short."""
+    more = f"Timing stopped after {executor.forecast:g} s (--forecast)."
+    if math.isnan(sum(found.hours)):
+        return f"No forecast: not one step was done in time. {more}"
     wall = ""
     if executor.capacity is not None:
-        wall = f": {_span(wall_hours(hours, executor.capacity))} with {counted(executor.capacity, 'worker')}"
-    console.print(f"About {max(sum(hours), 0.01):.2f} core-hours{wall}.", markup=False)
-
-
-def _forecast(waiting: Sequence[Sequence[Job]], results: Results, console: Console) -> list[float]:
-    """Core-hours of each run; those that cannot even be tried are left out, unless there are no others."""
-    hours: list[float] = []
-    troubles: list[str] = []
-    with console.status("") as status:
-        for jobs in filter(None, waiting):
-            try:
-                hours += core_hours(jobs, results, lambda name: status.update(f"trying {name}"))
-            except Exception as error:  # a network of the user's own may fail in any way
-                troubles.append(f"{jobs[0].name}: {' '.join(str(error).split()) or type(error).__name__}")
-    if troubles and not hours:
-        raise UserError(troubles[0])
-    for trouble in troubles:
-        console.print(f"no forecast for {trouble}", markup=False, soft_wrap=True)
-    return hours
+        hours = wall_hours([each / executor.gpus_per_run for each in found.hours], executor.capacity)
+        wall = f": {_span(hours)} with {counted(executor.capacity, 'worker')}"
+    told = f"{'Roughly' if found.rough else 'About'} {max(sum(found.hours), 0.01):.2f} {unit()}{wall}."
+    return f"{told} {more}" if found.rough else told
 
 
 def wall_hours(hours: Sequence[float], workers: int) -> float:

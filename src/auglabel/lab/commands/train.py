@@ -9,7 +9,7 @@ from pathlib import Path
 
 from auglabel.errors import UserError
 from auglabel.lab.commands.arguments import name_first
-from auglabel.lab.process.launch import launch
+from auglabel.lab.process.launch import end_with_launcher, launch
 from auglabel.lab.recipe.options import flags
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.recipe.recipe import Recipe
@@ -43,6 +43,8 @@ def run(words: list[str]) -> int | None:
     recipe = _recipe(name, rest, place.out if options.resume else None)
     if place.processes > 1 and "LOCAL_RANK" not in os.environ:  # else this is one of them
         return launch([sys.executable, "-m", "auglabel.cli", "train", *words], place.processes, place.port)
+    if "LOCAL_RANK" in os.environ:
+        end_with_launcher()
     train(recipe, Path(place.out or f"runs/{Path(name or 'run').stem}-{recipe.training.seed}"), options)
     return None
 

@@ -7,6 +7,8 @@ import os
 import signal
 import socket
 import tempfile
+import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import fields
@@ -45,6 +47,18 @@ def launch(command: Sequence[str], processes: int, port: int | None) -> int:
     else:
         return 0
     return _judge(codes, processes)
+
+
+def end_with_launcher() -> None:
+    """Have this rank save and stop once its launcher is gone, which may have been killed and cannot ask."""
+    launcher = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == launcher:
+            time.sleep(1)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _judge(codes: Mapping[int, int], processes: int) -> int:

@@ -38,11 +38,11 @@ def each(
     if workers < 2:
         yield from ((item, do(item)) for item in work)
         return
-    pool = ProcessPoolExecutor(workers, _context(), _begin, (do,))
+    pool = ProcessPoolExecutor(workers, context(), _begin, (do,))
     waiting: set[Future[tuple[Item, Result]]] = set()
     try:
         for item in work:
-            with _undisturbed():
+            with undisturbed():
                 waiting.add(pool.submit(_done, item))
             if len(waiting) >= 4 * workers:
                 done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
@@ -71,7 +71,7 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _context() -> BaseContext:
+def context() -> BaseContext:
     """On Linux, workers are forked from one process that has imported all that they need.
 
     It listens at a socket in the folder for temporary files, whose address must not be long.
@@ -84,7 +84,7 @@ def _context() -> BaseContext:
 
 
 @contextmanager
-def _undisturbed() -> Iterator[None]:
+def undisturbed() -> Iterator[None]:
     """Ctrl-C waits until the end of this, and a process that begins in it never hears of one."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -96,17 +96,22 @@ def _undisturbed() -> Iterator[None]:
 def _begin(do: Callable[[Any], Any]) -> None:
     global _do
     _do = do
+    begin_worker(lambda: os._exit(1))
+
+
+def begin_worker(orphaned: Callable[[], None]) -> None:
+    """Settle down in a process that was begun in `undisturbed`; `orphaned` is called if its parent ends."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # of an older server too
     torch.set_num_threads(1)
     keep_memory()
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threading.Thread(target=_watch_parent, args=(orphaned,), daemon=True).start()
 
 
-def _end_with_parent() -> None:
+def _watch_parent(orphaned: Callable[[], None]) -> None:
     parent = multiprocessing.parent_process()
     assert parent is not None
     multiprocessing.connection.wait([parent.sentinel])
-    os._exit(1)
+    orphaned()
 
 
 def _done(item: Item) -> tuple[Item, Any]:

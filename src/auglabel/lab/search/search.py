@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -102,7 +103,7 @@ class Trial(NamedTuple):
     search: Search
     number: int
 
-    def attempt(self) -> str | None:
+    def attempt(self, processes: int = 1) -> str | None:
         """Train with the values of that trial; what went wrong, if something did.
 
         A trial without values asks for some, and so does the next of that number after one that failed.
@@ -111,7 +112,7 @@ class Trial(NamedTuple):
         ranges = {each.option: each.distribution() for each in search.ranges}
         trial = study.trials().get(self.number) or study.ask(self.number, ranges, search.texts)
         _, job = search.at(search.texts(trial.params))
-        trouble = attempt(search.results, job)
+        trouble = attempt(search.results, job, processes)
         result = None if trouble else search.results.read(job)
         seen = result.validation if result else None
         nll = None if seen is None else seen["nll"]
@@ -171,7 +172,8 @@ class Searches:
             if number not in there
         ]
         with console.status(f"{len(waiting)} trials"):
-            return go_through(waiting, Trial.attempt, executor, console, Trial.told)
+            do = partial(Trial.attempt, processes=executor.gpus_per_run)
+            return go_through(waiting, do, executor, console, Trial.told)
 
 
 def search_at(shared: Shared, point: Point, text: str, seed: int, results: Results, journal: Path) -> Search:

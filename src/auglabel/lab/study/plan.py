@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import yaml
@@ -10,12 +10,15 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from auglabel.errors import UserError
 from auglabel.lab.recipe.row_recipes import gpu_hours
 from auglabel.lab.study.claims import LEVEL, claims
 from auglabel.lab.study.row import FIRST_SEED, StudyRow
 from auglabel.lab.study.study import Study
 from auglabel.lab.sweep.executor import Executor
-from auglabel.lab.sweep.forecast import core_hours
+from auglabel.lab.sweep.forecast import forecast
+from auglabel.lab.sweep.forecast import unit as timed_unit
+from auglabel.lab.sweep.job import Job
 from auglabel.lab.sweep.measurement import digest_words
 from auglabel.util.atomic_write import write_text
 
@@ -50,7 +53,7 @@ def make_plan(
 
     A plan that is there stays: it is worth something only if it does not change when results are known.
     """
-    rows = study.rows(names)
+    rows = [row for row in study.rows(names) if study.scale == "paper" or not study.lacks_data(row)]
     costs = _show_costs(study, rows, executor, console) if rows else {}
     if not rows:
         console.print("No run is needed.")
@@ -69,8 +72,8 @@ def _show_costs(
     study: Study, rows: Sequence[StudyRow], executor: Executor, console: Console
 ) -> dict[str, Cost]:
     """Print what each row takes, and all together."""
-    with console.status("trying each row for a moment") as status:
-        costs = costs_of(study, rows, lambda job: status.update(f"trying {job}"))
+    tried = {} if study.scale == "paper" else _tried(study, rows, executor, console)
+    costs = costs_of(study, rows, tried)
     cost = unit(study).replace("_", "-")
     table = Table(box=box.SIMPLE_HEAD, padding=0)
     table.add_column("row", overflow="fold")
@@ -89,26 +92,42 @@ def _show_costs(
     return costs
 
 
-def costs_of(study: Study, rows: Sequence[StudyRow], told: Callable[[str], None]) -> dict[str, Cost]:
-    """What each row takes, the runs that choose its option among them, each run once."""
+def _tried(study: Study, rows: Sequence[StudyRow], executor: Executor, console: Console) -> dict[str, float]:
+    """Hours of every run by its stem, from a few steps of each kind."""
+    jobs = list({job.stem: job for row in rows for job in _jobs(study, row)}.values())
+    with console.status("trying each row for a moment") as status:
+        told = forecast(jobs, study.results, executor.forecast, lambda job: status.update(f"trying {job}"))
+    if told.troubles:
+        raise UserError(told.troubles[0])
+    if told.rough:
+        line = f"Rough, or unknown (nan): timing stopped after {executor.forecast:g} s (--forecast)."
+        console.print(line, markup=False, soft_wrap=True)
+    return {job.stem: hours for job, hours in zip(jobs, told.hours, strict=True)}
+
+
+def _jobs(study: Study, row: StudyRow) -> list[Job]:
+    """The runs that choose its option, and those that are reported."""
+    return [*(job for some in study.tuning(row).values() for job in some), *study.planned(row)]
+
+
+def costs_of(study: Study, rows: Sequence[StudyRow], hours: Mapping[str, float]) -> dict[str, Cost]:
+    """What each row takes, the runs that choose its option among them, each run once; `hours` by stem."""
     found, met = {}, set()
-    tried: dict[str, float] = {}
     for row in rows:
-        choosing = (job for some in study.tuning(row).values() for job in some)
-        jobs = [job for job in (*choosing, *study.planned(row)) if job.stem not in met]
+        jobs = [job for job in _jobs(study, row) if job.stem not in met]
         met |= {job.stem for job in jobs}
         there = sum(study.results.read(job) is not None for job in jobs)
         if study.scale == "paper":
             each = [gpu_hours(row.recipe) * (row.images or 1)] * len(jobs)  # or for that share of the images
         else:
-            each = core_hours(jobs, study.results, told, tried)
+            each = [hours[job.stem] for job in jobs]
         found[row.name] = len(jobs), there, sum(each)
     return found
 
 
 def unit(study: Study) -> str:
-    """What costs are counted in: GPU hours as recipes/rows.yaml estimates them, or core-hours tried here."""
-    return "gpu_hours" if study.scale == "paper" else "core_hours"
+    """What costs are counted in: GPU hours as recipes/rows.yaml estimates them, or hours tried here."""
+    return "gpu_hours" if study.scale == "paper" else timed_unit().lower().replace("-", "_")
 
 
 def write_plan(path: Path, study: Study, rows: Sequence[StudyRow], costs: dict[str, Cost]) -> None:

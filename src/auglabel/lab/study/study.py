@@ -66,12 +66,16 @@ class Study:
         return [name for name in NAMES if name in ("table1", "figure4") or rows_of(name, self.scale)]
 
     def stages(self, names: Sequence[str]) -> list[list[StudyRow]]:
-        """The rows of these tables and figures in the order in which they are run, each row once."""
+        """The rows of these tables and figures that have data, in the order of their runs, each row once."""
         groups = STAGES if self.scale == "fast" else (tuple(names),)
         met: set[str] = set()
         found = []
         for group in groups:
-            rows = [row for row in self.rows(n for n in group if n in names) if row.name not in met]
+            rows = [
+                row
+                for row in self.rows(n for n in group if n in names)
+                if row.name not in met and not self.lacks_data(row)
+            ]
             met |= {row.name for row in rows}
             found.append(rows)
         return [rows for rows in found if rows]
@@ -81,13 +85,25 @@ class Study:
         found = {row.name: row for name in names for row in rows_of(name, self.scale)}
         return list(found.values())
 
-    def require_data(self, rows: Sequence[StudyRow]) -> None:
-        """The folders of all data sets that these rows train on."""
-        for name, data in ((row.name, row.data) for row in rows):
-            if data in WHERE and data not in self.roots:
-                raise UserError(f"--{data} DIR is missing, which {name} needs: {WHERE[data]}.")
-            if data in WHERE and not Path(self.roots[data]).expanduser().exists():
+    def lacks_data(self, row: StudyRow) -> bool:
+        """Whether it trains on images whose folder was not given."""
+        return row.data in WHERE and row.data not in self.roots
+
+    def require_data(self, rows: Sequence[StudyRow]) -> str:
+        """Raise unless one of the rows has its data, and every folder is there; which rows are left out."""
+        needed = [data for data in WHERE if data in {row.data for row in rows}]
+        for data in needed:
+            if data in self.roots and not Path(self.roots[data]).expanduser().exists():
                 raise FileNotFoundError(f"--{data}: there is no {self.roots[data]}. It takes {WHERE[data]}.")
+        if rows and all(map(self.lacks_data, rows)):
+            ways = "; or ".join(f"--{data} DIR, {WHERE[data]}" for data in needed)
+            raise UserError(f"no row has its images. Give {ways}.")
+        left_out = {data: [row.name for row in rows if row.data == data] for data in needed}
+        return "; ".join(
+            f"{', '.join(names)} (--{data} DIR brings {'them' if len(names) > 1 else 'it'})"
+            for data, names in left_out.items()
+            if data not in self.roots
+        )
 
     def require_same_images(self, jobs: Iterable[Job]) -> None:
         """The images that the results which are there were made with."""

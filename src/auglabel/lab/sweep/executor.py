@@ -15,9 +15,10 @@ from rich.console import Console
 
 from auglabel.errors import UserError
 from auglabel.lab.process.bar import bar_of, followed
+from auglabel.lab.process.slots import each_in_slots, gpus
 from auglabel.lab.process.workers import cores, each
 from auglabel.lab.sweep.job import Job, Results
-from auglabel.util.checks import require_whole
+from auglabel.util.checks import require_number, require_whole
 
 Engine = Literal["local", "ray"]
 Item = TypeVar("Item")
@@ -28,17 +29,24 @@ class Executor:
     """Who does the work"""
 
     engine: Engine = "local"
-    """local: processes of one thread each; ray: tasks on a Ray cluster"""
+    """local: processes here, of one thread each or with a GPU each; ray: tasks on a Ray cluster"""
     workers: int | None = None
-    """how many at a time; if not given one per core; with GPUs one here, and on Ray one per GPU"""
+    """how many at a time; if not given one per GPU, or else per core; more than that share GPUs"""
+    gpus_per_run: int = 1
+    """GPUs that train one run together, a process on each; the number of workers follows"""
     address: str | None = None
     """ray: HOST:PORT of the head node; a Ray of its own on this machine if not given"""
 
+    forecast: float = 60.0
+    """seconds at most for timing a few steps beforehand, to say what the runs will cost; 0 says nothing"""
+
     def __post_init__(self) -> None:
+        require_number("forecast", self.forecast, 0)
         if self.engine not in ("local", "ray"):
             raise UserError(f"engine must be local or ray, got {self.engine!r}.")
         if self.workers is not None:
             require_whole("workers", self.workers, 1)
+        require_whole("gpus_per_run", self.gpus_per_run, 1)
         if self.address is not None and self.engine != "ray":
             raise UserError("address goes with --engine ray.")
 
@@ -47,12 +55,19 @@ class Executor:
         """How many work at a time; None where a cluster decides."""
         if self.workers is not None or self.address is not None:
             return self.workers
-        if torch.cuda.is_available():  # local processes would all take the first
-            return torch.cuda.device_count() if self.engine == "ray" else 1
-        return cores()
+        return len(self.slots) or cores()
+
+    @property
+    def slots(self) -> list[str]:
+        """The GPUs of each that works here, as CUDA_VISIBLE_DEVICES takes them; none without GPUs."""
+        found, size = gpus(), self.gpus_per_run
+        groups = [",".join(found[at : at + size]) for at in range(0, len(found) - size + 1, size)]
+        return [groups[n % len(groups)] for n in range(self.workers or len(groups))] if groups else []
 
     def require(self) -> None:
-        """Say now, not when the work begins, that Ray is missing or does not answer."""
+        """Say now, not when the work begins, that GPUs or Ray are missing, or that Ray does not answer."""
+        if self.gpus_per_run > 1 and self.address is None and not self.slots:
+            raise UserError(f"gpus_per_run is {self.gpus_per_run}, but this machine has {len(gpus())} GPUs.")
         if self.engine == "ray":
             from auglabel.lab.sweep.ray_engine import require_ray
 
@@ -61,12 +76,14 @@ class Executor:
     def each(
         self, do: Callable[[Item], str | None], work: Sequence[Item]
     ) -> Generator[tuple[Item, str | None], None, None]:
+        if self.engine == "local" and self.slots:
+            return each_in_slots(do, work, self.slots)
         if self.engine == "local":
             assert self.capacity is not None
             return each(do, work, self.capacity)
         from auglabel.lab.sweep.ray_engine import each_on_ray
 
-        return each_on_ray(do, work, self.capacity, self.address)
+        return each_on_ray(do, work, self.capacity, self.address, self.gpus_per_run)
 
 
 def run_all(jobs: Sequence[Job], results: Results, executor: Executor, console: Console) -> list[str]:
@@ -76,7 +93,8 @@ def run_all(jobs: Sequence[Job], results: Results, executor: Executor, console: 
     bar = bar_of("epochs", console)
     task = bar.add_task("", total=sum(job.recipe.training.epochs for job in waiting))
     with followed(bar, task, partial(_far, waiting, results)):
-        return go_through(waiting, partial(attempt, results), executor, console, lambda job: job.stem)
+        do = partial(attempt, results, processes=executor.gpus_per_run)
+        return go_through(waiting, do, executor, console, lambda job: job.stem)
 
 
 def go_through(
@@ -113,11 +131,11 @@ def require_done(failed: Sequence[str], count: int) -> None:
         )
 
 
-def attempt(results: Results, job: Job) -> str | None:
-    """Perform a job on one thread; what went wrong, if anything; a defect's traceback goes to the log."""
+def attempt(results: Results, job: Job, processes: int = 1) -> str | None:
+    """Perform a job, one thread per process; what went wrong, if anything; a defect's traceback is logged."""
     torch.set_num_threads(1)
     try:
-        results.perform(job)
+        results.perform(job, processes)
     except (UserError, OSError, ImportError) as error:
         return str(error)
     except Exception as error:  # a network of the user's own may fail in any way; the others go on

@@ -1,15 +1,24 @@
-"""What jobs will cost, from a few steps of each kind, in time of one core: other work does not count."""
+"""What jobs will cost, from a few steps of each kind, on the device that will train them.
+
+They are timed in a process of their own, which is killed when its time is over: one step may take minutes.
+A GPU is timed by the clock; a core by what this process uses of it, so that other work does not count.
+"""
 
 from __future__ import annotations
 
+import math
+import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
+from typing import NamedTuple
 
 import torch
 
 from auglabel.lab.evaluate.predict import VIEWS
+from auglabel.lab.process.slots import gpus, told_within
 from auglabel.lab.recipe.build import data_for
 from auglabel.lab.recipe.recipe import Choice
 from auglabel.lab.sweep.job import Job, Results
@@ -24,25 +33,71 @@ HOW_FAR = ("m_max", "magnitude", "magnitudes", "epsilon_max", "fixed", "beta")
 CORRUPTING = 1.4  # a corrupted image costs so much more than a prediction
 
 
-def core_hours(
-    jobs: Sequence[Job],
-    results: Results,
-    told: Callable[[str], None] = lambda line: None,
-    tried: dict[str, float] | None = None,
-) -> list[float]:
-    """Core-hours of each job: those its result recorded, or else an estimate from a few timed steps.
+class Timing(NamedTuple):
+    """Seconds that a job will take, rough while not all of it is timed; or why it cannot be timed."""
 
-    Jobs that cost the same are timed once; `tried` keeps the estimates in seconds for later calls.
+    seconds: float | None = None
+    rough: bool = True
+    trouble: str = ""
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """Hours of each job on one GPU or core: as timed, or as its result recorded.
+
+    A job whose turn did not come is taken for the mean of the others, and all are nan if no turn came.
     """
-    tried = {} if tried is None else tried
-    hours = []
-    for job in jobs:
-        there, kind = results.read(job), _kind(job).digest
-        if there is None and kind not in tried:
-            told(job.name)
-            tried[kind] = forecast(job)
-        hours.append((tried[kind] if there is None else sum(there.seconds.values())) / 3600)
-    return hours
+
+    hours: list[float]
+    rough: bool
+    troubles: list[str]  # of jobs that cannot be timed, whose hours are 0
+
+
+def unit() -> str:
+    return "GPU-hours" if gpus() else "core-hours"
+
+
+def forecast(
+    jobs: Sequence[Job], results: Results, limit: float, told: Callable[[str], None] = lambda name: None
+) -> Forecast:
+    """Time jobs that are not there, those that cost the same once, for `limit` seconds in all."""
+    kinds = [_kind(job).digest for job in jobs]
+    read = [results.read(job) for job in jobs]
+    waiting = {kind: job for kind, job, there in zip(kinds, jobs, read, strict=True) if there is None}
+    found = timings(waiting, limit, told) if waiting and limit else {}
+    known = [timing.seconds for timing in found.values() if timing.seconds is not None]
+    otherwise = statistics.fmean(known) if known else math.nan
+    troubles = {kind: timing.trouble for kind, timing in found.items() if timing.trouble}
+    seconds = dict.fromkeys(waiting, otherwise) | dict.fromkeys(troubles, 0.0)
+    seconds |= {kind: timing.seconds for kind, timing in found.items() if timing.seconds is not None}
+    hours = [
+        (seconds[kind] if there is None else sum(there.seconds.values())) / 3600
+        for kind, there in zip(kinds, read, strict=True)
+    ]
+    rough = any(found.get(kind, Timing()).rough for kind in waiting)
+    return Forecast(hours, rough, list(troubles.values()))
+
+
+def timings(jobs: Mapping[str, Job], limit: float, told: Callable[[str], None]) -> dict[str, Timing]:
+    """Of each job, as far as `limit` seconds reach, on the first GPU or on one thread."""
+    names, found = list(jobs), {}
+    slot = next(iter(gpus()), None)
+    for number, timing in told_within(limit, _tell_timings, (list(jobs.values()),), slot):
+        if timing == Timing():
+            told(jobs[names[number]].name)
+        found[names[number]] = timing
+    return found
+
+
+def _tell_timings(jobs: Sequence[Job], tell: Callable[[tuple[int, Timing]], None]) -> None:
+    for number, job in enumerate(jobs):
+        tell((number, Timing()))
+        try:
+            seconds = seconds_of(job, partial(_tell_rough, number, tell))
+            tell((number, Timing(seconds, rough=False)))
+        except Exception as error:  # a network of the user's own may fail in any way
+            words = " ".join(str(error).split()) or type(error).__name__
+            tell((number, Timing(rough=False, trouble=f"{job.name}: {words}")))
 
 
 def _kind(job: Job) -> Job:
@@ -62,31 +117,36 @@ def _kind(job: Job) -> Job:
     return replace(job, name="", recipe=recipe)
 
 
+def _tell_rough(number: int, tell: Callable[[tuple[int, Timing]], None], seconds: float) -> None:
+    tell((number, Timing(seconds)))
+
+
 @torch.no_grad()
-def forecast(job: Job) -> float:
-    """Seconds on one thread: training, calibration after each epoch, and every measurement."""
+def seconds_of(job: Job, rough: Callable[[float], None] = lambda seconds: None) -> float:
+    """Of training, calibration after each epoch, and every measurement; `rough` hears of the first step's."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        return sum(_parts(job))
+        return sum(_parts(job, rough))
     finally:
         torch.set_num_threads(threads)
 
 
-def _parts(job: Job) -> Iterator[float]:
+def _parts(job: Job, rough: Callable[[float], None] = lambda seconds: None) -> Iterator[float]:
     data, parts = data_for(job.recipe)
     still = job.recipe.changed("optimizer.learning_rate", 0.0)  # as slow as any, and cannot diverge
-    trainer = Trainer(still, data, parts, device="cpu")
+    trainer = Trainer(still, data, parts)
     with torch.enable_grad():
-        _train(trainer)
-        seconds = _train(trainer)
+        rough(_train(trainer, 1) * trainer.steps)
+        _train(trainer, STEPS - 1)
+        seconds = _train(trainer, STEPS)
     yield seconds / STEPS * trainer.steps
     rows = torch.arange(min(IMAGES, len(parts.validation)))
     if trainer.learned.policy.adaptive and len(rows):
-        start = time.process_time()
+        start = _clock(trainer)
         trainer.learned.update(trainer.measured, batches(parts.validation, [rows]))
         share = len(parts.validation) / len(rows)
-        yield (time.process_time() - start) * share * trainer.held_out
+        yield (_clock(trainer) - start) * share * trainer.held_out
     prediction = _prediction(trainer)
     yield prediction * len(parts.validation) * trainer.held_out
     if job.recipe.training.give_back is None:
@@ -94,23 +154,31 @@ def _parts(job: Job) -> Iterator[float]:
     yield prediction * sum(_predictions(each, len(parts.test)) for each in job.measured)
 
 
-def _train(trainer: Trainer) -> float:
+def _clock(trainer: Trainer) -> float:
+    """Seconds of the device, once it has done all that it was given."""
+    if trainer.device.type == "cpu":
+        return time.process_time()
+    getattr(torch, trainer.device.type).synchronize()
+    return time.perf_counter()
+
+
+def _train(trainer: Trainer, steps: int) -> float:
     """Seconds of some steps; an epoch that has fewer is trained again."""
-    done, start = 0, time.process_time()
-    while done < STEPS:
-        done += sum(1 for _ in islice(trainer.epoch(lambda step: False), STEPS - done))
+    done, start = 0, _clock(trainer)
+    while done < steps:
+        done += sum(1 for _ in islice(trainer.epoch(lambda step: False), steps - done))
         trainer.state.batch = 0
-    return time.process_time() - start
+    return _clock(trainer) - start
 
 
 def _prediction(trainer: Trainer) -> float:
     """Seconds for one image."""
-    images = torch.rand(IMAGES, *trainer.parts.train.shape)
+    images = torch.rand(IMAGES, *trainer.parts.train.shape, device=trainer.device)
     with eval_mode(trainer.measured):
         trainer.measured(images)
-        start = time.process_time()
+        start = _clock(trainer)
         trainer.measured(images)
-    return (time.process_time() - start) / IMAGES
+    return (_clock(trainer) - start) / IMAGES
 
 
 def _predictions(measurement: Measurement, test: int) -> float:

@@ -31,6 +31,7 @@ from auglabel.lab.runs.records import seconds_by_part
 from auglabel.lab.runs.run import Run
 from auglabel.lab.sweep.measurement import Measurement, digest_words
 from auglabel.lab.sweep.result import KindReadings, Result, ResultEvaluation, read_result, readings_of
+from auglabel.lab.sweep.several import train_by_several
 from auglabel.lab.train.feed import batches, in_turn
 from auglabel.lab.train.train import TrainOptions, train
 from auglabel.measure import calibrate
@@ -116,8 +117,11 @@ class Results:
         named = self.path.glob(f"{job.name}-{'[0-9a-f]' * 8}.json")
         return sorted(path for path in named if path != self.file(job))
 
-    def perform(self, job: Job) -> Result:
-        """Train and measure, going on where an earlier call was stopped, and leave the result behind."""
+    def perform(self, job: Job, processes: int = 1) -> Result:
+        """Train and measure, going on where an earlier call was stopped, and leave the result behind.
+
+        Several processes train together, one per GPU; one measures.
+        """
         if (there := self.read(job)) is not None:
             return there
         keep_memory()
@@ -125,7 +129,9 @@ class Results:
         self.runs.mkdir(parents=True, exist_ok=True)
         with self.log(job).open("a", encoding="utf-8") as log, contextlib.redirect_stdout(log):
             run = self.run(job)
-            if not run.model_file.exists():
+            if processes > 1 and not run.model_file.exists():
+                train_by_several(processes, job.recipe, run, _typed(job.recipe), log)
+            elif not run.model_file.exists():
                 train(job.recipe, run.path, TrainOptions(resume=True, tracker=("none",), keep=1))
             self._measured(job, run).write(self.file(job))
         return read_result(self.file(job))

@@ -20,7 +20,11 @@ Item = TypeVar("Item")
 
 
 def each_on_ray(
-    do: Callable[[Item], str | None], work: Sequence[Item], workers: int | None, address: str | None
+    do: Callable[[Item], str | None],
+    work: Sequence[Item],
+    workers: int | None,
+    address: str | None,
+    gpus_per_run: int = 1,
 ) -> Generator[tuple[Item, str | None], None, None]:
     """`do` of every item, with its result, as they are done: by `workers` here, or by those at `address`.
 
@@ -28,8 +32,10 @@ def each_on_ray(
     `workers` None takes all that the cluster has.
     """
     with _connected(workers, address) as ray:
-        # one GPU each where there are some: Ray then shows each task its own
-        gpus = 1 if ray.cluster_resources().get("GPU") else 0
+        there = int(ray.cluster_resources().get("GPU", 0))
+        if 1 < gpus_per_run > there:
+            raise OSError(f"gpus_per_run is {gpus_per_run}, but the cluster has {there} GPUs.")
+        gpus = gpus_per_run if there else 0  # Ray shows each task its own
         task = ray.remote(num_cpus=1, num_gpus=gpus, max_retries=RETRIES)(_done)
         rest = iter(work)
         waiting: dict[Any, Item] = {}
