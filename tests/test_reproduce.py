@@ -1,6 +1,7 @@
 import json
 import math
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -162,6 +163,31 @@ def test_published_numbers_stand_beside_ours_and_imagenet_is_not_run(study, tmp_
 def test_the_paper_scale_has_a_recipe_for_every_published_row(study):
     there = {row.recipe for name in NAMES for row in rows.rows_of(name, "paper")}
     assert {name for name in row_recipes() if name.startswith("paper/")} == there
+
+
+def test_table_4_at_the_paper_scale_chooses_rho_and_alpha_at_each_radius_and_no_other_row_does(tmp_path):
+    study = Study("paper", Results(tmp_path))
+    tried = {row.name: list(study.tuning(row)) for row in study.rows(NAMES) if row.values}
+    assert set(tried) == {
+        f"{data}-{regime}-{radius}"
+        for data in ("cifar10", "cifar100")
+        for regime in ("at_ls", "at_autolabel")
+        for radius in (0.03, 0.05, 0.1)
+    }
+    assert tried["cifar10-at_ls-0.05"] == [0.1, 0.2, 0.3]
+    alphas = tried["cifar100-at_autolabel-0.1"]
+    assert (alphas[0], alphas[-1]) == (0.005, 1)
+    assert all(2 <= after / before <= 3.4 for before, after in pairwise(alphas))
+
+
+def test_table_4_at_the_paper_scale_reports_the_value_of_lowest_validation_nll(tmp_path):
+    study = Study("paper", Results(tmp_path))
+    (row,) = (row for row in study.rows(["table4"]) if row.name == "cifar10-at_ls-0.03")
+    assert study.jobs(row) == []
+    for (job,), nll in zip(study.tuning(row).values(), (2.0, 1.0, 1.5), strict=True):
+        assert (job.recipe.training.seed, job.measured) == (100, ())
+        make_result(study, job, nll=nll)
+    assert {job.recipe.labels.options["rho"] for job in study.jobs(row)} == {0.2}
 
 
 def test_corruptions_at_the_paper_scale_are_as_many_as_the_paper_says():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import yaml
@@ -33,7 +33,7 @@ class RowRecipe:
         word = "table" if len(self.tables) == 1 else "tables"
         tables = f" A row of the paper's {word} {' and '.join(map(str, self.tables))}." if self.tables else ""
         hours = "" if self.gpu_hours is None else f" About {self.gpu_hours:g} GPU hours, by arithmetic."
-        comments = [f"# {line}" for line in (f"{self.about}.{tables}{hours}", self.note) if line]
+        comments = [f"# {line}" for line in (f"{self.about}.{tables}{hours}", *self.note.splitlines())]
         body = [f"{key}: {yaml_text(value)}" for key, value in self.settings.items()]
         return "\n".join([*comments, *body, ""])
 
@@ -62,4 +62,14 @@ def _recipes_of_group(group: Mapping[str, Any]) -> Iterator[tuple[str, RowRecipe
             settings |= {"labels": row["labels"]} if "labels" in row else {}
             name = f"{prefix}-{row['row']}" + ("" if option is None else f"-{value}")
             about = {key: row[key] for key in ("gpu_hours", "note") if key in row}
-            yield name, RowRecipe(group["about"], settings, tuple(row.get("tables", ())), **about)
+            recipe = RowRecipe(group["about"], settings, tuple(row.get("tables", ())), **about)
+            yield name, recipe
+            if "published" in group:
+                yield _at_published_batch(name, recipe, group["published"])
+
+
+def _at_published_batch(name: str, recipe: RowRecipe, published: Mapping[str, Any]) -> tuple[str, RowRecipe]:
+    """paper-8gpu/NAME: the recipe paper/NAME with the batch of the published code."""
+    note = f"{published['note']}\n{recipe.note}" if recipe.note else published["note"]
+    settings = {"base": name, **published["settings"]}
+    return name.replace("paper/", "paper-8gpu/"), replace(recipe, settings=settings, note=note)
