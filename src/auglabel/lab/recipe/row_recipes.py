@@ -10,7 +10,6 @@ from typing import Any
 
 import yaml
 
-from auglabel.errors import UserError
 from auglabel.util.resources import resource_folder
 from auglabel.util.yaml_values import yaml_text
 
@@ -43,14 +42,6 @@ def row_recipes() -> Mapping[str, RowRecipe]:
     """Every recipe of the table, by its name: paper/cifar10-at-0.03."""
     text = (resource_folder("recipes") / "rows.yaml").read_text(encoding="utf-8")
     return dict(itertools.chain.from_iterable(map(_recipes_of_group, yaml.safe_load(text))))
-
-
-def gpu_hours(name: str) -> float:
-    """Estimated hours of one run of a recipe of the paper's size, on a GPU that does 40 TFLOP/s."""
-    hours = row_recipes()[name].gpu_hours
-    if hours is None:
-        raise UserError(f"{name} has no GPU hours: it is made for a CPU.")
-    return hours
 
 
 def _recipes_of_group(group: Mapping[str, Any]) -> Iterator[tuple[str, RowRecipe]]:

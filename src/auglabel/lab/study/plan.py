@@ -10,12 +10,13 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from auglabel.lab.recipe.row_recipes import gpu_hours
 from auglabel.lab.study.claims import LEVEL, claims
+from auglabel.lab.study.gpu_cost import FRACTION, run_flops, show_gpus
 from auglabel.lab.study.row import FIRST_SEED, StudyRow
 from auglabel.lab.study.study import Study
 from auglabel.lab.sweep.executor import Executor
 from auglabel.lab.sweep.forecast import core_hours
+from auglabel.lab.sweep.job import Job
 from auglabel.lab.sweep.measurement import digest_words
 from auglabel.util.atomic_write import write_text
 
@@ -28,7 +29,7 @@ RULES = {
     f"{LEVEL}; a claim holds if all its parts do and is reversed if one is",
 }
 PLANS = {"cpu": "plan.yaml", "fast": "plan-fast.yaml"}  # of what is run here, written before
-Cost = tuple[int, int, float]  # runs, those of them that are there, core-hours of all
+Cost = tuple[int, int, float]  # runs, those of them that are there, core-hours or EFLOP of all
 
 
 def rules_of(study: Study) -> dict[str, str]:
@@ -44,16 +45,30 @@ def rules_of(study: Study) -> dict[str, str]:
 
 
 def make_plan(
-    study: Study, names: Sequence[str], out: Path | None, executor: Executor, console: Console
+    study: Study,
+    names: Sequence[str],
+    out: Path | None,
+    executor: Executor,
+    console: Console,
+    fraction: float = FRACTION,
 ) -> None:
     """Print what would be run and what it would cost; write it into the folder `out`, if one is given.
 
-    A plan that is there stays: it is worth something only if it does not change when results are known.
+    `fraction` is that of a GPU's peak which runs of the paper's size reach. A plan that is there
+    stays: it is worth something only if it does not change when results are known.
     """
     rows = study.rows(names)
     costs = _show_costs(study, rows, executor, console) if rows else {}
     if not rows:
         console.print("No run is needed.")
+    elif study.scale == "paper":
+        left = [job for job in _jobs(study, rows) if study.results.read(job) is None]
+        show_gpus(left, fraction, console)
+        missing = sorted({row.data for row in rows} - set(study.roots))
+        if missing:
+            console.print(
+                f"To run it, give {' and '.join(f'--{data} DIR' for data in missing)}.", markup=False
+            )
     if out is None or study.scale not in PLANS:
         return
     path = out / PLANS[study.scale]
@@ -94,21 +109,27 @@ def costs_of(study: Study, rows: Sequence[StudyRow], told: Callable[[str], None]
     found, met = {}, set()
     tried: dict[str, float] = {}
     for row in rows:
-        choosing = (job for some in study.tuning(row).values() for job in some)
-        jobs = [job for job in (*choosing, *study.planned(row)) if job.stem not in met]
+        jobs = [job for job in _jobs(study, [row]) if job.stem not in met]
         met |= {job.stem for job in jobs}
         there = sum(study.results.read(job) is not None for job in jobs)
         if study.scale == "paper":
-            each = [gpu_hours(row.recipe) * (row.images or 1)] * len(jobs)  # or for that share of the images
+            each = [run_flops(job) / 1e18 for job in jobs]
         else:
             each = core_hours(jobs, study.results, told, tried)
         found[row.name] = len(jobs), there, sum(each)
     return found
 
 
+def _jobs(study: Study, rows: Sequence[StudyRow]) -> list[Job]:
+    """The runs that choose the option of each row, then those reported, each once."""
+    choosing = [job for row in rows for jobs in study.tuning(row).values() for job in jobs]
+    reported = [job for row in rows for job in study.planned(row)]
+    return list({job.stem: job for job in (*choosing, *reported)}.values())
+
+
 def unit(study: Study) -> str:
-    """What costs are counted in: GPU hours as recipes/rows.yaml estimates them, or core-hours tried here."""
-    return "gpu_hours" if study.scale == "paper" else "core_hours"
+    """What costs are counted in: 10^18 floating-point operations, or core-hours tried here."""
+    return "EFLOP" if study.scale == "paper" else "core_hours"
 
 
 def write_plan(path: Path, study: Study, rows: Sequence[StudyRow], costs: dict[str, Cost]) -> None:

@@ -24,7 +24,7 @@ from auglabel.lab.study.row import (
 )
 from auglabel.lab.sweep.measurement import Measurement
 
-# Table 4's rho and alpha are not printed, but what they were chosen from at each radius; we take alpha by threes.
+# Table 4 does not print rho and alpha, but what they were chosen from at each radius; alpha by threes.
 TABLE4 = {"rho": (0.1, 0.2, 0.3), "alpha": (0.005, 0.015, 0.05, 0.15, 0.5, 1.0)}
 
 
