@@ -44,8 +44,8 @@ LANGUAGES = {"python", "sh", "yaml", "text", "{eval-rst}"}  # the last one is fo
 PARSED = {
     r"auglabel demo": "minutes; tests/test_demo.py runs a short one",
     r"auglabel doctor": "tries everything installed; tests/test_doctor.py runs it",
-    r"auglabel (train|eval|audit|corrupt) .*(cifar|--program|--copies)": "data or a network that is not here",
-    r"auglabel reproduce ": "hours; tests/test_reproduce.py runs small ones",
+    r"auglabel (train|eval|audit|corrupt) .*(cifar|imagenet|--program|--copies)": "what is not here",
+    r"auglabel reproduce (?!all --scale paper --plan)": "hours; tests/test_reproduce.py runs small ones",
     r"auglabel sweep ": "minutes; tests/test_sweep.py runs small ones",
     r"-m auglabel.cli train ": "several machines",
 }

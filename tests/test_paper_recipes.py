@@ -10,9 +10,12 @@ import yaml
 from auglabel.data.source import DataSet, InMemory, Subset
 from auglabel.data.split import Parts
 from auglabel.lab.parts.catalogue import augmentation_for
+from auglabel.lab.recipe.build import highest_rate
 from auglabel.lab.recipe.read import RECIPES, read_recipe, recipe_text
 from auglabel.lab.recipe.recipe import Choice
-from auglabel.lab.recipe.row_recipes import gpu_hours, row_recipes
+from auglabel.lab.recipe.row_recipes import row_recipes
+from auglabel.lab.study.gpu_cost import run_flops
+from auglabel.lab.sweep.job import Job
 from auglabel.lab.train.trainer import Trainer
 
 PUBLISHED = yaml.safe_load((RECIPES.parent / "lab" / "study" / "published.yaml").read_text())
@@ -113,6 +116,19 @@ def test_a_recipe_has_the_papers_values_of_its_row(name):
     assert recipe.calibrate.rule == "exact"
 
 
+@pytest.mark.parametrize("name", ROWS)
+def test_the_published_batch_changes_batch_rate_and_for_imagenet_precision_alone(name):
+    """512 = 8 x 64 at 0.1 x 512 / 128, and 4,096 = 32 x 128 at 0.1 x 4,096 / 256."""
+    batch, rate, precision = (4096, 1.6, "bf16") if name.startswith("imagenet") else (512, 0.4, "float32")
+    ours, theirs = recipe_of(name), read_recipe(f"paper-8gpu/{name}", ["--data.root=x"])
+    assert (theirs.training.batch_size, theirs.engine.precision) == (batch, precision)
+    assert highest_rate(theirs) == pytest.approx(rate)
+    assert (
+        theirs.changed("batch_size", ours.training.batch_size).changed("engine.precision", "float32") == ours
+    )
+    assert f"The published batch: {batch:,} at rate {rate}" in recipe_text(f"paper-8gpu/{name}")
+
+
 def name_of(table, row):
     own = (
         0.01 if table == "table3" and row["method"] != "vanilla" else row.get("epsilon_max", row.get("beta"))
@@ -153,7 +169,7 @@ def test_a_recipe_names_the_tables_that_print_its_row_and_no_others():
     ],
 )
 def test_the_hours_of_some_rows_worked_out_by_hand(name, hours):
-    assert gpu_hours(f"paper/{name}") == hours
+    assert row_recipes()[f"paper/{name}"].gpu_hours == hours
 
 
 IMAGES = {"cifar10": (45_000, 5_000), "cifar100": (45_000, 5_000), "imagenet": (1_281_167, 25_000)}
@@ -174,21 +190,20 @@ def test_gpu_hours_are_those_of_the_arithmetic(name):
     if recipe.labels.name == "autolabel":
         passes += validated * len(augmentation_for(recipe.augment.name, **how).grid) * (1 + attack)
     flops = recipe.training.epochs * passes * 2 * GMACS[recipe.model.name] * 1e9
-    assert gpu_hours(f"paper/{name}") == round(flops / 40e12 / 3600)
-
-
-def test_only_recipes_of_the_papers_size_have_gpu_hours():
-    with pytest.raises(ValueError, match=r"cpu/cifar10-randaug has no GPU hours: it is made for a CPU"):
-        gpu_hours("cpu/cifar10-randaug")
+    assert run_flops(Job(name, recipe)) == pytest.approx(flops, rel=0.06)  # which counts validation too
+    assert row_recipes()[f"paper/{name}"].gpu_hours == round(flops / 40e12 / 3600)
 
 
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("cifar100-at_ls-0.1", "rho from 0.1, 0.2 and 0.3 and does not print it; here it is the smallest"),
+        (
+            "cifar100-at_ls-0.1",
+            "and does not print it; reproduce chooses, 0.1 stands in here",
+        ),
         (
             "cifar100-at_autolabel-0.1",
-            "alpha from 0.005 to 1 and does not print it; here it is that",
+            "alpha from 0.005 to 1 and does not print it; reproduce chooses, table 3's stands in here",
         ),
         ("cifar10-mixup-1", "A row of the paper's tables 5 and 6. About 2 GPU hours, by arithmetic."),
     ],

@@ -21,7 +21,7 @@ class ListOptions:
     """How much to list"""
 
     all: bool = False
-    """recipes: also the one of every published row, paper/NAME and cpu/NAME"""
+    """recipes: also the one of every published row, paper/NAME, paper-8gpu/NAME and cpu/NAME"""
 
 
 LISTS: dict[str, Callable[[], list[str]]] = {

@@ -11,6 +11,7 @@ from rich.console import Console
 from auglabel.errors import UserError
 from auglabel.lab.commands.arguments import name_first
 from auglabel.lab.recipe.options import flags
+from auglabel.lab.study.gpu_cost import FRACTION
 from auglabel.lab.study.plan import make_plan
 from auglabel.lab.study.row import NAMES, Scale
 from auglabel.lab.study.run_options import keep_options, options_of
@@ -18,7 +19,7 @@ from auglabel.lab.study.run_rows import run_rows
 from auglabel.lab.study.study import MOST_SEEDS, Study
 from auglabel.lab.sweep.executor import Executor
 from auglabel.lab.sweep.job import Results
-from auglabel.util.checks import entry, require_whole
+from auglabel.util.checks import entry, require_number, require_whole
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,8 @@ class Reproduce:
     """runs per row; as many as each row has if not given"""
     plan: bool = False
     """print what would be run and what it would cost, and stop; for all a plan is written into OUT too"""
+    fraction: float = FRACTION
+    """of a GPU's peak that training reaches: what the plan of the scale paper assumes"""
     assemble: bool = False
     """run nothing; make tables and figures of the results that are there"""
     cifar10: str | None = None
@@ -45,6 +48,7 @@ class Reproduce:
     def __post_init__(self) -> None:
         if self.seeds is not None:
             require_whole("seeds", self.seeds, 1, MOST_SEEDS)
+        require_number("fraction", self.fraction, 1e-3, 1)
 
     @property
     def folder(self) -> Path:
@@ -80,13 +84,13 @@ def reproduce(
     failed: list[str] = []
     left_out = ""
     if not how.assemble:
-        if not (how.plan and how.scale == "paper"):  # whose cost is in recipes/rows.yaml
+        if not (how.plan and how.scale == "paper"):  # whose cost is counted
             left_out = study.require_data(study.rows(names))
         if left_out:
             console.print(f"Left out, without images: {left_out}.", markup=False, soft_wrap=True)
         if how.plan:
             out = Path(how.out) if name == "all" and not left_out else None
-            make_plan(study, names, out, executor, console)
+            make_plan(study, names, out, executor, console, how.fraction)
             return 0
         executor.require()
         keep_options(how.folder, study.words)

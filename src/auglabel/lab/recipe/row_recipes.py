@@ -5,12 +5,11 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import yaml
 
-from auglabel.errors import UserError
 from auglabel.util.resources import resource_folder
 from auglabel.util.yaml_values import yaml_text
 
@@ -33,7 +32,7 @@ class RowRecipe:
         word = "table" if len(self.tables) == 1 else "tables"
         tables = f" A row of the paper's {word} {' and '.join(map(str, self.tables))}." if self.tables else ""
         hours = "" if self.gpu_hours is None else f" About {self.gpu_hours:g} GPU hours, by arithmetic."
-        comments = [f"# {line}" for line in (f"{self.about}.{tables}{hours}", self.note) if line]
+        comments = [f"# {line}" for line in (f"{self.about}.{tables}{hours}", *self.note.splitlines())]
         body = [f"{key}: {yaml_text(value)}" for key, value in self.settings.items()]
         return "\n".join([*comments, *body, ""])
 
@@ -45,14 +44,6 @@ def row_recipes() -> Mapping[str, RowRecipe]:
     return dict(itertools.chain.from_iterable(map(_recipes_of_group, yaml.safe_load(text))))
 
 
-def gpu_hours(name: str) -> float:
-    """Estimated hours of one run of a recipe of the paper's size, on a GPU that does 40 TFLOP/s."""
-    hours = row_recipes()[name].gpu_hours
-    if hours is None:
-        raise UserError(f"{name} has no GPU hours: it is made for a CPU.")
-    return hours
-
-
 def _recipes_of_group(group: Mapping[str, Any]) -> Iterator[tuple[str, RowRecipe]]:
     for (prefix, base), row in itertools.product(group["recipes"].items(), group["rows"]):
         option = next((key for key in VALUES if key in row), None)
@@ -62,4 +53,14 @@ def _recipes_of_group(group: Mapping[str, Any]) -> Iterator[tuple[str, RowRecipe
             settings |= {"labels": row["labels"]} if "labels" in row else {}
             name = f"{prefix}-{row['row']}" + ("" if option is None else f"-{value}")
             about = {key: row[key] for key in ("gpu_hours", "note") if key in row}
-            yield name, RowRecipe(group["about"], settings, tuple(row.get("tables", ())), **about)
+            recipe = RowRecipe(group["about"], settings, tuple(row.get("tables", ())), **about)
+            yield name, recipe
+            if "published" in group:
+                yield _at_published_batch(name, recipe, group["published"])
+
+
+def _at_published_batch(name: str, recipe: RowRecipe, published: Mapping[str, Any]) -> tuple[str, RowRecipe]:
+    """paper-8gpu/NAME: the recipe paper/NAME with the batch of the published code."""
+    note = f"{published['note']}\n{recipe.note}" if recipe.note else published["note"]
+    settings = {"base": name, **published["settings"]}
+    return name.replace("paper/", "paper-8gpu/"), replace(recipe, settings=settings, note=note)

@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.table import Table
 
 from auglabel.errors import UserError
-from auglabel.lab.recipe.row_recipes import gpu_hours
 from auglabel.lab.study.claims import LEVEL, claims
+from auglabel.lab.study.gpu_cost import FRACTION, run_flops, show_gpus
 from auglabel.lab.study.row import FIRST_SEED, StudyRow
 from auglabel.lab.study.study import Study
 from auglabel.lab.sweep.executor import Executor
@@ -31,7 +31,7 @@ RULES = {
     f"{LEVEL}; a claim holds if all its parts do and is reversed if one is",
 }
 PLANS = {"cpu": "plan.yaml", "fast": "plan-fast.yaml"}  # of what is run here, written before
-Cost = tuple[int, int, float]  # runs, those of them that are there, core-hours of all
+Cost = tuple[int, int, float]  # runs, those of them that are there, core-hours or EFLOP of all
 
 
 def rules_of(study: Study) -> dict[str, str]:
@@ -47,16 +47,30 @@ def rules_of(study: Study) -> dict[str, str]:
 
 
 def make_plan(
-    study: Study, names: Sequence[str], out: Path | None, executor: Executor, console: Console
+    study: Study,
+    names: Sequence[str],
+    out: Path | None,
+    executor: Executor,
+    console: Console,
+    fraction: float = FRACTION,
 ) -> None:
     """Print what would be run and what it would cost; write it into the folder `out`, if one is given.
 
-    A plan that is there stays: it is worth something only if it does not change when results are known.
+    `fraction` is that of a GPU's peak which runs of the paper's size reach. A plan that is there
+    stays: it is worth something only if it does not change when results are known.
     """
     rows = [row for row in study.rows(names) if study.scale == "paper" or not study.lacks_data(row)]
     costs = _show_costs(study, rows, executor, console) if rows else {}
     if not rows:
         console.print("No run is needed.")
+    elif study.scale == "paper":
+        left = [job for job in _jobs(study, rows) if study.results.read(job) is None]
+        show_gpus(left, fraction, console)
+        missing = sorted({row.data for row in rows} - set(study.roots))
+        if missing:
+            console.print(
+                f"To run it, give {' and '.join(f'--{data} DIR' for data in missing)}.", markup=False
+            )
     if out is None or study.scale not in PLANS:
         return
     path = out / PLANS[study.scale]
@@ -94,7 +108,7 @@ def _show_costs(
 
 def _tried(study: Study, rows: Sequence[StudyRow], executor: Executor, console: Console) -> dict[str, float]:
     """Hours of every run by its stem, from a few steps of each kind."""
-    jobs = list({job.stem: job for row in rows for job in _jobs(study, row)}.values())
+    jobs = _jobs(study, rows)
     with console.status("trying each row for a moment") as status:
         told = forecast(jobs, study.results, executor.forecast, lambda job: status.update(f"trying {job}"))
     if told.troubles:
@@ -105,29 +119,31 @@ def _tried(study: Study, rows: Sequence[StudyRow], executor: Executor, console: 
     return {job.stem: hours for job, hours in zip(jobs, told.hours, strict=True)}
 
 
-def _jobs(study: Study, row: StudyRow) -> list[Job]:
-    """The runs that choose its option, and those that are reported."""
-    return [*(job for some in study.tuning(row).values() for job in some), *study.planned(row)]
-
-
 def costs_of(study: Study, rows: Sequence[StudyRow], hours: Mapping[str, float]) -> dict[str, Cost]:
     """What each row takes, the runs that choose its option among them, each run once; `hours` by stem."""
     found, met = {}, set()
     for row in rows:
-        jobs = [job for job in _jobs(study, row) if job.stem not in met]
+        jobs = [job for job in _jobs(study, [row]) if job.stem not in met]
         met |= {job.stem for job in jobs}
         there = sum(study.results.read(job) is not None for job in jobs)
         if study.scale == "paper":
-            each = [gpu_hours(row.recipe) * (row.images or 1)] * len(jobs)  # or for that share of the images
+            each = [run_flops(job) / 1e18 for job in jobs]
         else:
             each = [hours[job.stem] for job in jobs]
         found[row.name] = len(jobs), there, sum(each)
     return found
 
 
+def _jobs(study: Study, rows: Sequence[StudyRow]) -> list[Job]:
+    """The runs that choose the option of each row, then those reported, each once."""
+    choosing = [job for row in rows for jobs in study.tuning(row).values() for job in jobs]
+    reported = [job for row in rows for job in study.planned(row)]
+    return list({job.stem: job for job in (*choosing, *reported)}.values())
+
+
 def unit(study: Study) -> str:
-    """What costs are counted in: GPU hours as recipes/rows.yaml estimates them, or hours tried here."""
-    return "gpu_hours" if study.scale == "paper" else timed_unit().lower().replace("-", "_")
+    """What costs are counted in: 10^18 floating-point operations, or hours tried here."""
+    return "EFLOP" if study.scale == "paper" else timed_unit().lower().replace("-", "_")
 
 
 def write_plan(path: Path, study: Study, rows: Sequence[StudyRow], costs: dict[str, Cost]) -> None:

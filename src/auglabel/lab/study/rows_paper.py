@@ -20,8 +20,12 @@ from auglabel.lab.study.row import (
     method_of,
     named,
     title_of,
+    tuned_of,
 )
 from auglabel.lab.sweep.measurement import Measurement
+
+# Table 4 does not print rho and alpha, but what they were chosen from at each radius; alpha by threes.
+TABLE4 = {"rho": (0.1, 0.2, 0.3), "alpha": (0.005, 0.015, 0.05, 0.15, 0.5, 1.0)}
 
 
 @functools.cache
@@ -48,6 +52,7 @@ def _paper_row(line: Mapping[str, Any], about: Mapping[str, Any]) -> StudyRow:
     """A published row; one run where the paper does not say how many it made."""
     regime, data, seeds = line["method"], line["data"], about["seeds"] or 1
     radius, beta = line.get("epsilon_max"), line.get("beta")
+    tuned = tuned_of(regime) if radius is not None else ""  # all other rows have the printed value
     if regime.startswith(("at", "ccat")) and radius is None:
         radius = about["settings"]["epsilon_max"]
     attacked = Measurement("pgd", epsilon=0.03)
@@ -57,6 +62,8 @@ def _paper_row(line: Mapping[str, Any], about: Mapping[str, Any]) -> StudyRow:
         f"paper/{data}-{method_of(regime, radius, beta)}",
         title_of(regime),
         seeds[data] if isinstance(seeds, dict) else seeds,
+        tuned=tuned,
+        values=TABLE4.get(tuned, ()),
         measured=(CLEAN, attacked if "clean_accuracy" in about["metrics"] else corrupted),
         radius=radius,
         beta=beta,
