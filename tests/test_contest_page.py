@@ -103,3 +103,28 @@ def test_a_baseline_is_what_learns_no_labels():
     assert found.is_baseline(Line("one-hot, 250 held out", "T"))
     assert found.is_baseline(Line("focal loss"))
     assert not found.is_baseline(Line("AutoLabel, 250 given back"))
+
+
+def rows_of(page):
+    """The cells of each line of its tables that has a spread, by the first."""
+    lines = [line for line in (ROOT / page).read_text().splitlines() if "±" in line and line.startswith("|")]
+    cells = ([cell.strip(" *") for cell in line.strip("|").split("|")] for line in lines)
+    return {name: values for name, *values in cells}
+
+
+def test_the_readmes_table_is_that_of_the_contest():
+    contest, readme = rows_of("docs/contest.md"), rows_of("README.md")
+    assert len(readme) == 8
+    for name, cells in readme.items():
+        _, _, accuracy, ece, nll, _, c_accuracy, c_ece, c_nll, _ = contest[name]
+        assert cells == [accuracy, ece, nll, c_accuracy, c_ece, c_nll]
+
+
+def test_the_readmes_differences_are_those_of_the_contest():
+    text = (ROOT / "README.md").read_text()
+    found = script()
+    told = found.complete(found.contest())
+    line = Line("AutoLabel, 250 given back")
+    for column in (column for column in told.columns if column.metric == "nll"):
+        mean, low, high = found.difference(column, line, found.baseline(told))
+        assert f"{-mean:.3f} [{-high:.3f}, {-low:.3f}]" in text
