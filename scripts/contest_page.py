@@ -38,6 +38,13 @@ has the protocol and the rule that decides, [methods.yaml](../results/contest/me
 
 {there} of {methods} methods have their runs{missing}.
 """
+SECOND = """
+## On a quarter of CIFAR-100
+
+The second round of the plan: 12,500 images, the network of `fast-cifar100`, all methods with 250 images held
+out ([second.yaml](../results/contest/second.yaml)); differences are from one-hot labels at T, as above.
+"""
+ROUNDS = {16: "second", 64: "second-64"}  # epochs, and the folder of the results
 CHART = """
 ![NLL of each method less that of one-hot labels with a temperature](../results/contest/contest.svg)
 
@@ -63,9 +70,18 @@ def main() -> None:
 
 def contest() -> Contest:
     """The contest of the plan, with the results that are there."""
-    plan = plan_of()
-    shared = Shared(plan["recipe"], ("--data.root=.", *plan["options"].split()), MEASURED)
-    return Contest(shared, of_file(FOLDER / "methods.yaml"), SEEDS, Results(FOLDER / "results"))
+    return _contest(plan_of()["options"].split(), "methods.yaml", "results")
+
+
+def second_round(epochs: int) -> Contest:
+    """The same on a quarter of CIFAR-100."""
+    words = plan_of()["second_options"].split()
+    return _contest([*words, f"--epochs={epochs}"], "second.yaml", ROUNDS[epochs])
+
+
+def _contest(words: Sequence[str], methods: str, results: str) -> Contest:
+    shared = Shared(plan_of()["recipe"], ("--data.root=.", *words), MEASURED)
+    return Contest(shared, of_file(FOLDER / methods), SEEDS, Results(FOLDER / results))
 
 
 def plan_of() -> dict[str, Any]:
@@ -87,7 +103,19 @@ def text(contest: Contest) -> str:
         missing=f"; not yet: {'; '.join(missing)}" if missing else "",
     )
     parts = [intro, *_chosen(contest), CHART, "\n## Results\n", _table(contest, verdict), RULE]
-    return "\n".join([*parts, _differences(verdict), _answer(verdict), *_auto_alpha(contest, verdict)])
+    parts += [_differences(verdict), _answer(verdict), *_auto_alpha(contest, verdict)]
+    return "\n".join([*parts, *_second()])
+
+
+def _second() -> Iterator[str]:
+    """The second round, as far as it is there."""
+    rounds = {epochs: second_round(epochs) for epochs in ROUNDS}
+    there = {epochs: verdict for epochs, each in rounds.items() if (verdict := complete(each))}
+    if there:
+        yield SECOND
+    for epochs, verdict in there.items():
+        yield f"### {epochs} epochs\n"
+        yield from (_table(rounds[epochs], verdict), _differences(verdict))
 
 
 def complete(contest: Contest) -> Verdict | None:
