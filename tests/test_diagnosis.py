@@ -1,8 +1,14 @@
-"""What eval says of clean images in words: the sentences of train and metrics are tested with these."""
+"""What eval and the page say of clean images in words: the sentences of train and metrics are tested with these."""
+
+from made_runs import evaluation, make_run
+from rich.console import Console
 
 from auglabel.lab.evaluate.evaluate import Evaluation, Row
+from auglabel.lab.evaluate.request import _kept
 from auglabel.lab.evaluate.results import as_json, diagnosis_of
+from auglabel.lab.methods.methods import read_run
 from auglabel.lab.predictions.bootstrap import Figure
+from auglabel.lab.report.page import parts_of, render
 
 
 def figures(**values):
@@ -15,7 +21,7 @@ def row(on="clean", **scaled):
 
 
 UNDER = "under-confident: says 80.0 %, right 93.0 %; "
-CANNOT = "Softer labels cannot help here: they lower confidence, which is too low already."
+CANNOT = "These predictions show no over-confidence for softer labels to lower."
 
 
 def test_eval_says_what_the_fitted_temperature_does_and_why_softer_labels_do_not_help():
@@ -36,3 +42,37 @@ def test_a_temperature_that_does_not_lower_ece_is_said_to_be_so():
 def test_without_a_temperature_or_without_clean_images_eval_says_less():
     assert diagnosis_of(Evaluation([row()])) == f"{UNDER}ECE 13.0 %, and no temperature was fitted. {CANNOT}"
     assert diagnosis_of(Evaluation([row("pgd")])) == ""
+
+
+def test_a_temperature_of_another_run_is_said_to_be_fitted_for_that_run():
+    found = Evaluation([row(T=figures(ece=0.031))], {"T": 0.51})
+    told = as_json(found, {"temperature_from": "runs/first"})["diagnosis"]
+    assert "a temperature of 0.51, fitted on clean validation images for runs/first, would bring" in told
+
+
+def test_eval_prints_the_diagnosis_as_one_of_clean_test_images(tmp_path):
+    names = ("accuracy", "ece", "debiased_ece", "nll", "brier", "aurc", "confidence")
+    seen = dict.fromkeys(names, 0.5) | {
+        "confidence": 0.8,
+        "accuracy": 0.93,
+        "ece": 0.13,
+        "debiased_ece": 0.12,
+    }
+    console = Console(record=True, quiet=False, file=(tmp_path / "out").open("w"))
+    _kept(
+        Evaluation([Row("clean", None, 1000, figures(**seen), {})]), {}, "a run", tmp_path / "eval", console
+    )
+    line = f"On clean test images: {UNDER}ECE 13.0 %, and no temperature was fitted. {CANNOT}"
+    assert line in console.export_text().splitlines()
+
+
+def test_the_page_lists_each_methods_diagnosis_and_says_of_which_images(tmp_path):
+    told = {"diagnosis": f"{UNDER}ECE 13.0 %. {CANNOT}"}
+    runs = [
+        read_run(make_run(tmp_path / regime, regime, 4, evaluation=evaluation(0.9, 0.1) | told))[0]
+        for regime in ("randaug", "randaug_autolabel")
+    ]
+    page = render("title", parts_of(runs, []), [])
+    assert "<h3>Over- or under-confident on clean test images</h3>" in page
+    for labels in ("one-hot", "AutoLabel"):
+        assert f"<li>RandAug + {labels}, seed 4: {told['diagnosis']}</li>" in page

@@ -9,7 +9,7 @@ from auglabel.lab.train.trainer import Trainer
 TINY = ["--split.train=60", "--split.validation=60", "--split.test=40", "--epochs=1", "--tracker=none"]
 UNDER = (
     "On the 400 validation images: under-confident: says 80.0 %, right 93.0 %; ECE 13.0 %, and auglabel eval "
-    "fits a temperature. Softer labels cannot help here: they lower confidence, which is too low already."
+    "fits a temperature. These predictions show no over-confidence for softer labels to lower."
 )
 OVER = (
     "On the 400 validation images: over-confident: says 93.0 %, right 80.0 %; ECE 13.0 %, and auglabel eval "
@@ -31,7 +31,7 @@ def test_a_gap_beyond_noise_is_named_by_its_direction():
 def test_a_calibrated_network_and_one_that_is_wrong_both_ways_are_told_apart():
     assert gap_sentence(seen(0.80, 0.81, 400, 0.04, 0.009)) == (
         "On the 400 validation images: calibrated, as far as 400 predictions show: says 80.0 %, right 81.0 "
-        "%; ECE 4.0 %. Softer labels cannot help here: there is no over-confidence to take away."
+        "%; ECE 4.0 %. These predictions show no over-confidence for softer labels to lower."
     )
     both = gap_sentence(seen(0.80, 0.81, 400, 0.04, 0.02))
     assert "neither over- nor under-confident on the whole, yet miscalibrated" in both

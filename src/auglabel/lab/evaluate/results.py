@@ -32,22 +32,24 @@ def as_json(evaluation: Evaluation, about: Mapping[str, Any]) -> dict[str, Any]:
         **about,
         "temperatures": evaluation.temperatures,
         "notes": evaluation.notes,
-        "diagnosis": diagnosis_of(evaluation),
+        "diagnosis": diagnosis_of(evaluation, about.get("temperature_from")),
         "rows": [_plain(vars(row)) for row in evaluation.rows],
         "means": [_plain(mean._asdict()) for mean in means_over_corruptions(evaluation.rows)],
     }
 
 
-def diagnosis_of(evaluation: Evaluation) -> str:
-    """In words, what was measured on clean images; "" where they were not."""
+def diagnosis_of(evaluation: Evaluation, temperature_from: str | None = None) -> str:
+    """In words, what was measured on clean images; "" where they were not.
+
+    `temperature_from` is the run whose temperature it is, if not that of the network itself.
+    """
     clean = [row for row in evaluation.rows if row.on == "clean"]
     if not clean:
         return ""
     row, fit = clean[0], None
     if T in row.scaled:
-        fit = TemperatureFit(
-            evaluation.temperatures[T], "clean validation images", row.scaled[T]["ece"].value
-        )
+        fitted_on = "clean validation images" + (f" for {temperature_from}" if temperature_from else "")
+        fit = TemperatureFit(evaluation.temperatures[T], fitted_on, row.scaled[T]["ece"].value)
     values = {name: figure.value for name, figure in row.figures.items()}
     return diagnosis(values, row.count, fit, "and no temperature was fitted", row.figures["ece"].low)
 

@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 from auglabel.metrics import NOTICED, leaning
 
-LABELS = {
+LABELS = {  # about the predictions that were measured: distorted images may be another matter
     "over": "Softer labels can lower its confidence.",
-    "under": "Softer labels cannot help here: they lower confidence, which is too low already.",
-    "calibrated": "Softer labels cannot help here: there is no over-confidence to take away.",
-    "uneven": "Softer labels cannot help here: they lower all confidence, and the mean is right.",
+    "under": "These predictions show no over-confidence for softer labels to lower.",
+    "calibrated": "These predictions show no over-confidence for softer labels to lower.",
+    "uneven": "On average these predictions show no over-confidence for softer labels to lower.",
 }
 
 
