@@ -1,4 +1,6 @@
-"""What eval and the page say of clean images in words: the sentences of train and metrics are tested with these."""
+"""What eval and the page say of clean images in words; other tests have the sentences of train and metrics."""
+
+import io
 
 from made_runs import evaluation, make_run
 from rich.console import Console
@@ -58,7 +60,7 @@ def test_eval_prints_the_diagnosis_as_one_of_clean_test_images(tmp_path):
         "ece": 0.13,
         "debiased_ece": 0.12,
     }
-    console = Console(record=True, quiet=False, file=(tmp_path / "out").open("w"))
+    console = Console(record=True, file=io.StringIO())
     _kept(
         Evaluation([Row("clean", None, 1000, figures(**seen), {})]), {}, "a run", tmp_path / "eval", console
     )
