@@ -1,4 +1,4 @@
-"""What eval and the page say of clean images in words; other tests have the sentences of train and metrics."""
+"""What eval and the page say of clean images in words; the sentences of train and metrics: other tests."""
 
 import io
 
