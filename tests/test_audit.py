@@ -1,10 +1,12 @@
 """Which augmentations keep their label, for any network: by hand, and as a user runs it."""
 
+import io
 import json
 from dataclasses import replace
 
 import pytest
 import torch
+from PIL import Image
 from rich.console import Console
 from torch import nn
 
@@ -13,6 +15,7 @@ from auglabel.cli import main
 from auglabel.data.embedded import load_embedded
 from auglabel.distance import DistanceGrid
 from auglabel.lab.audit import audit_network as command
+from auglabel.lab.audit import audit_sheet
 from auglabel.lab.audit.audit import Bucket, as_json, audit_of, wilson
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.recipe.seeding import generator_for
@@ -299,3 +302,80 @@ def test_few_images_do_not_make_a_label_of_1_where_the_class_is_no_longer_seen()
     lost = replace(bucket(0.4, 0.4), count=60)
     audit = audited((0.9, 0.9), (0.9, 0.9))
     assert (audit.verdict(lost), audit.label(lost)) == ("destroyed", 0.4)
+
+
+def marks(audit):
+    """Per kind what stands beside it, and the colour of the bar at each level."""
+    rows = [buckets for _, buckets in audit.kinds()]
+    remarks = [audit_sheet._remarks(audit, row) for row in rows]
+    return remarks, [[note.begins for note in audit_sheet._notes(audit, row)] for row in rows]
+
+
+KEEP, SOFTEN, LOST = (0.9, 0.9), (0.7, 0.9), (0.3, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("buckets", "remark", "bars"),
+    [
+        ([KEEP, SOFTEN, SOFTEN, LOST], ("softer from 2", "lost from 4"), {2: "soften", 4: "destroyed"}),
+        ([KEEP, SOFTEN, KEEP, SOFTEN], ("softer from 4",), {4: "soften"}),  # one level alone may be noise
+        ([KEEP, KEEP, KEEP], (), {}),
+        ([KEEP, LOST, LOST], ("lost from 2",), {2: "destroyed"}),
+        ([LOST, LOST, SOFTEN, KEEP], ("softer 1 to 3", "lost 1 to 2"), {1: "destroyed"}),
+        ([SOFTEN], ("softer",), {1: "soften"}),
+    ],
+)
+def test_bars_stand_where_labels_must_soften_and_where_the_class_is_lost(buckets, remark, bars):
+    remarks, drawn = marks(audited((0.9, 0.9), *buckets))
+    expected = [bars.get(level) for level in range(1, len(buckets) + 1)]
+    assert remarks == [remark]
+    assert drawn == [[None if verdict is None else audit_sheet.GROUNDS[verdict] for verdict in expected]]
+
+
+def test_the_picture_has_each_label_and_accuracy_on_the_ground_of_its_verdict():
+    notes = audit_sheet._notes(audit := audited((0.9, 0.9), KEEP, SOFTEN, LOST), audit.buckets)
+    assert [note.text for note in notes] == ["label 1.00", "label 0.80", "label 0.30"]
+    assert [note.lines for note in notes] == [("90 % right",), ("70 % right",), ("30 % right",)]
+    assert [note.fill for note in notes] == [(255, 255, 255), audit_sheet.ORANGE, audit_sheet.DARK]
+
+
+def test_the_picture_lies_beside_the_json_and_shows_the_marks(run, tmp_path, capsys):
+    words = ["--augment=randaug", "--augment.operations=[translate_x]", "--augment.magnitudes=wide"]
+    assert main(["audit", str(run), *words, "--images=60", f"--out={tmp_path / 'a.json'}"]) == 0
+    assert f"wrote {tmp_path / 'a.json'}\nwrote {tmp_path / 'a.png'}\n" in capsys.readouterr().out
+    colours = {colour for _, colour in Image.open(tmp_path / "a.png").getcolors(2**20)}
+    assert audit_sheet.DARK in colours  # from 4 on nothing of the image is left
+    assert main(["audit", str(run), *words, f"--out={tmp_path / 'a.png'}"]) == 1
+    assert "--out must be a JSON file" in capsys.readouterr().err
+
+
+TWO_CHANNELS = """
+import torch
+from auglabel.data.source import InMemory, in_memory
+
+
+def two_channels():
+    images = torch.zeros(60, 2, 8, 8, dtype=torch.uint8)
+    return in_memory("two", ["a", "b", "c"], InMemory(images, torch.arange(60) % 3), None)
+"""
+
+
+def test_images_that_no_picture_can_show_are_audited_all_the_same(tmp_path, monkeypatch, capsys):
+    (tmp_path / "channels.py").write_text(TWO_CHANNELS)
+    monkeypatch.syspath_prepend(tmp_path)
+    torch.jit.script(nn.Sequential(nn.Flatten(), nn.Linear(128, 3))).save(tmp_path / "net.ts")
+    words = ["--data=channels:two_channels", f"--program={tmp_path / 'net.ts'}", "--augment=mixup"]
+    words += ["--split.train=30", "--split.validation=10", "--part=all", f"--out={tmp_path / 'a.json'}"]
+    assert main(["audit", *words]) == 0, capsys.readouterr().err
+    assert (tmp_path / "a.json").exists()
+    assert not (tmp_path / "a.png").exists()
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_terminal_sees_how_many_predictions_are_made_and_a_file_does_not(terminal, run, tmp_path):
+    said = io.StringIO()
+    console = Console(file=said, force_terminal=terminal, width=120)
+    options = command.AuditOptions(images=30, out=str(tmp_path / "a.json"))
+    words = ["--augment=randaug", "--augment.operations=[rotate]"]
+    command.audit_network(str(run), options, words, console)
+    assert ("330/330 predictions" in said.getvalue()) == terminal  # 30 images as they are and in 10 buckets

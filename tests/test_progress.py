@@ -8,23 +8,33 @@ from auglabel.lab.train.trainer import Trainer
 
 TINY = ["--split.train=60", "--split.validation=60", "--split.test=40", "--epochs=1", "--tracker=none"]
 UNDER = (
-    "On the 400 validation images the network is under-confident: it says 80.0% and is right 93.0% of the "
-    "time. Softer labels cannot mend that; a temperature below 1 can: auglabel eval fits one."
+    "On the 400 validation images: under-confident: says 80.0 %, right 93.0 %; ECE 13.0 %, and auglabel eval "
+    "fits a temperature. These predictions show no over-confidence for softer labels to lower."
 )
 OVER = (
-    "On the 400 validation images the network is over-confident: it says 93.0% and is right 80.0% of the "
-    "time. Softer labels can mend that, and so can a temperature above 1: auglabel eval fits one."
+    "On the 400 validation images: over-confident: says 93.0 %, right 80.0 %; ECE 13.0 %, and auglabel eval "
+    "fits a temperature. Softer labels can lower its confidence."
 )
 
 
-def seen(confidence, accuracy, count):
-    return {"confidence": confidence, "accuracy": accuracy, "count": count}
+def seen(confidence, accuracy, count, ece=0.13, debiased=0.13):
+    values = {"confidence": confidence, "accuracy": accuracy, "count": count}
+    return values | {"ece": ece, "debiased_ece": debiased}
 
 
 def test_a_gap_beyond_noise_is_named_by_its_direction():
     """Two standard errors are 2 sqrt(0.8 * 0.2 / 400) = 4 points, and the gap is 13."""
     assert gap_sentence(seen(0.80, 0.93, 400)) == UNDER
     assert gap_sentence(seen(0.93, 0.80, 400)) == OVER
+
+
+def test_a_calibrated_network_and_one_that_is_wrong_both_ways_are_told_apart():
+    assert gap_sentence(seen(0.80, 0.81, 400, 0.04, 0.009)) == (
+        "On the 400 validation images: calibrated, as far as 400 predictions show: says 80.0 %, right 81.0 "
+        "%; ECE 4.0 %. These predictions show no over-confidence for softer labels to lower."
+    )
+    both = gap_sentence(seen(0.80, 0.81, 400, 0.04, 0.02))
+    assert "neither over- nor under-confident on the whole, yet miscalibrated" in both
 
 
 @pytest.mark.parametrize(
@@ -39,8 +49,9 @@ def test_a_gap_beyond_noise_is_named_by_its_direction():
     ],
 )
 def test_noise_and_gaps_of_less_than_a_point_are_not(confidence, accuracy, count, told):
-    assert bool(gap_sentence(seen(confidence, accuracy, count))) is told
-    assert bool(gap_sentence(seen(accuracy, confidence, count))) is told
+    for one, other in ((confidence, accuracy), (accuracy, confidence)):
+        sentence = gap_sentence(seen(one, other, count, debiased=0.0))
+        assert (": calibrated" in sentence) is not told
 
 
 @pytest.mark.parametrize("found", [{}, seen(None, 0.9, 400), seen(float("nan"), 0.9, 400), seen(0.8, 0.9, 0)])
@@ -49,7 +60,7 @@ def test_what_was_not_measured_is_not_judged(found):
 
 
 def test_a_run_says_so_at_its_end_and_when_it_is_asked_again(tmp_path, monkeypatch, capsys):
-    figures = seen(0.80, 0.93, 400) | {"ece": 0.13, "debiased_ece": 0.13, "nll": 0.5, "brier": 0.2}
+    figures = seen(0.80, 0.93, 400) | {"nll": 0.5, "brier": 0.2}
     monkeypatch.setattr(Trainer, "measure_validation", lambda trainer: figures)
     assert cli.main(["train", "embedded", *TINY, f"--out={tmp_path / 'run'}"]) == 0
     assert UNDER in capsys.readouterr().out.splitlines()

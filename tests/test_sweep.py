@@ -5,13 +5,14 @@ import json
 import re
 import statistics
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
 from sweeps import SLOW, TINY, killed_in_the_middle, results_in, sweep, times, trainings
 
 from auglabel import cli
-from auglabel.lab.commands.sweep import wall_hours
+from auglabel.lab.commands.sweep import doubt_of, wall_hours
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.runs.files import locked
 from auglabel.lab.sweep import executor as sweeping
@@ -20,7 +21,7 @@ from auglabel.lab.sweep.grid import Shared, grid
 from auglabel.lab.sweep.job import Job, Results
 from auglabel.lab.sweep.measurement import Measurement
 from auglabel.lab.sweep.result import KEPT
-from auglabel.lab.sweep.summary import summary_of
+from auglabel.lab.sweep.summary import PointSummary, Summary, summary_of
 
 OVER = ["--over", "labels.alpha=0.02,1", "--seeds", "2"]
 NAMES = [f"alpha{alpha}-seed{seed}" for alpha in ("0.02", "1") for seed in (0, 1)]
@@ -321,3 +322,28 @@ def test_results_go_into_sweeps_unless_told_otherwise(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert cli.main(["sweep", "embedded", *TINY, "--seeds", "1", "--workers", "1"]) == 0
     assert Path("sweeps/embedded/summary.json").exists()
+
+
+def summary_with(*values):
+    """A point p0, p1, ... for each list of validation NLLs, one for each seed."""
+    lines = []
+    for number, each in enumerate(values):
+        point = SimpleNamespace(name=f"p{number}")
+        lines.append(PointSummary(point, [None] * len(each), [None] * len(each), {"validation_nll": each}))
+    return Summary(lines, [])
+
+
+def test_a_choice_that_seeds_do_not_tell_from_the_next_is_said_to_be_so():
+    # differences 0.1, -0.1 and 0.3: mean 0.1, standard error 0.2 / sqrt(3), times 4.303
+    told = doubt_of(summary_with([1.0, 1.0, 1.0], [3.0, 3.0, 3.0], [1.1, 0.9, 1.3]))
+    spread = "0.100 more validation NLL, 95 % interval [-0.397, 0.597]"
+    assert told == f"These 3 seeds do not tell p0 from p2, the next: {spread}."
+
+
+def test_a_choice_that_every_seed_prefers_as_much_needs_no_doubt():
+    assert doubt_of(summary_with([1.0, 1.1, 1.2], [1.5, 1.6, 1.71])) is None
+
+
+def test_one_run_each_tells_no_points_apart_and_one_point_needs_no_telling():
+    assert doubt_of(summary_with([1.0], [2.0])) == "One run each does not tell p0 from p1, the next."
+    assert doubt_of(summary_with([1.0, 1.1])) is None

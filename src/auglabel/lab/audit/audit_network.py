@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
 from rich.console import Console
+from rich.progress import Progress, TaskID
 from torch import nn
 
 from auglabel import __version__
 from auglabel.augment.base import Augmentation
-from auglabel.augment.clean import Clean
 from auglabel.data.source import DataSet, Source, Subset
 from auglabel.data.split import Parts
 from auglabel.errors import UserError
 from auglabel.lab.audit.audit import Audit, as_json, audit_of
+from auglabel.lab.audit.audit_sheet import audit_sheet
 from auglabel.lab.audit.exported_network import load_program
 from auglabel.lab.evaluate.evaluate import some_rows
 from auglabel.lab.evaluate.network import load_into, on_device
 from auglabel.lab.parts.catalogue import augmentation_for
+from auglabel.lab.pictures.show import write_picture
 from auglabel.lab.pictures.terminal import heat_map
+from auglabel.lab.process.bar import bar_of
 from auglabel.lab.recipe.build import data_for, model_for
 from auglabel.lab.recipe.options import pairs
 from auglabel.lab.recipe.read import read_recipe
@@ -31,9 +34,10 @@ from auglabel.lab.recipe.seeding import generator_for
 from auglabel.lab.runs.checkpoint import load_weights
 from auglabel.lab.runs.run import Run
 from auglabel.lab.train import feed
-from auglabel.measure import calibrate
+from auglabel.measure import every_bucket, measure
 from auglabel.util.checks import require_whole
 from auglabel.util.checksummed_json import write_checksummed
+from auglabel.view import View
 
 Part = Literal["validation", "test", "all"]
 
@@ -53,7 +57,8 @@ class AuditOptions:
     batch_size: int = 250
     """images at a time"""
     out: str | None = None
-    """JSON file, which training takes as a label table; RUN/audit.json or audit.json if not given"""
+    """JSON file, which training takes as a label table; RUN/audit.json or audit.json if not given; the
+    picture lies beside it, as PNG"""
 
     def __post_init__(self) -> None:
         require_whole("batch_size", self.batch_size, 1)
@@ -61,10 +66,14 @@ class AuditOptions:
             require_whole("images", self.images, 1)
         if self.weights is not None and self.program is not None:
             raise UserError("weights go with --model; a --program has its own.")
+        if self.out is not None and Path(self.out).suffix.lower() == ".png":
+            raise UserError(f"--out must be a JSON file, got {self.out}: the picture is written beside it.")
 
 
-def audit_network(name: str | None, options: AuditOptions, words: Sequence[str], console: Console) -> Path:
-    """Audit the network of a run or from elsewhere; print what came out and write it."""
+def audit_network(
+    name: str | None, options: AuditOptions, words: Sequence[str], console: Console
+) -> list[Path]:
+    """Audit the network of a run or from elsewhere; print what came out and write it, as JSON and PNG."""
     run = None if name is None else Run(Path(name))
     if run is not None:
         run.require()
@@ -73,8 +82,8 @@ def audit_network(name: str | None, options: AuditOptions, words: Sequence[str],
     data, parts = data_for(recipe)
     model, about = _network(run, options, recipe, data, parts)
     source, part = _images(run, options, data, parts, recipe.training.seed)
-    with console.status("asking the network"):
-        audit = _asked(model, augment, source, options.batch_size, recipe.training.seed, len(data.classes))
+    model, seed = on_device(model), recipe.training.seed
+    audit = _asked(model, augment, source, options.batch_size, seed, len(data.classes), console)
     _show(audit, console)
     out = Path(options.out) if options.out else (run.path if run else Path()) / "audit.json"
     facts = {
@@ -82,10 +91,13 @@ def audit_network(name: str | None, options: AuditOptions, words: Sequence[str],
         **about,
         "augment": {"name": recipe.augment.name, **recipe.augment.options},
         "data": {"name": data.name, "checksum": data.checksum, "part": part, "images": len(source)},
-        "seed": recipe.training.seed,
+        "seed": seed,
     }
     write_checksummed(out, as_json(audit, facts))
-    return out
+    if source.shape[0] not in (1, 3):
+        return [out]  # there are no pictures of other channels
+    sheet = audit_sheet(audit, augment, source, data.classes, model, seed)
+    return [out, write_picture(sheet, out.with_suffix(".png"))]
 
 
 def _augmentation(recipe: Recipe, words: Sequence[str]) -> Augmentation:
@@ -134,14 +146,28 @@ def _images(
 
 
 def _asked(
-    model: nn.Module, augment: Augmentation, source: Source, batch_size: int, seed: int, classes: int
+    model: nn.Module,
+    augment: Augmentation,
+    source: Source,
+    batch_size: int,
+    seed: int,
+    classes: int,
+    console: Console,
 ) -> Audit:
-    model, rows = on_device(model), feed.in_turn(source, batch_size)
-    clean, seen = (
-        calibrate(model, each, feed.batches(source, rows), generator=generator_for(seed, "audit"))
-        for each in (Clean(pad=0, flip=False), augment)
-    )
+    rows, buckets = feed.in_turn(source, batch_size), len(augment.grid)
+    loader, generator = feed.batches(source, rows), generator_for(seed, "audit")
+    views = every_bucket(model, augment, loader, clean=True, generator=generator)
+    with bar_of("predictions", console) as bar:
+        task = bar.add_task("asking the network", total=len(source) * (buckets + 1))
+        seen, clean = measure(model, _counted(views, bar, task), groups=buckets + 1).parted(buckets)
     return audit_of(clean, seen, augment.grid, classes)
+
+
+def _counted(views: Iterator[View], bar: Progress, task: TaskID) -> Iterator[View]:
+    """The views, each counted once the network has seen it."""
+    for view in views:
+        yield view
+        bar.advance(task, len(view))
 
 
 def _show(audit: Audit, console: Console) -> None:

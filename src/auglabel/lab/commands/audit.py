@@ -14,4 +14,5 @@ USAGE, OPTIONS = "[RUN]", (AuditOptions,)
 def run(words: list[str]) -> None:
     name, rest = name_first(words)
     options, rest = flags(AuditOptions, rest)
-    print(f"wrote {audit_network(name, options, rest, Console(highlight=False, emoji=False))}")
+    for path in audit_network(name, options, rest, Console(highlight=False, emoji=False)):
+        print(f"wrote {path}")

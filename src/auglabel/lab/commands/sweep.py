@@ -14,6 +14,7 @@ from rich.console import Console
 
 from auglabel.errors import UserError
 from auglabel.lab.commands.arguments import recipe_first
+from auglabel.lab.paper.claim_verdicts import Part
 from auglabel.lab.recipe.options import flags, pairs
 from auglabel.lab.runs.files import locked
 from auglabel.lab.search.search import Searches
@@ -22,7 +23,7 @@ from auglabel.lab.sweep.forecast import Forecast, forecast, unit
 from auglabel.lab.sweep.grid import SUCH_AS, Grid, Shared, counted, grid, require_once
 from auglabel.lab.sweep.job import Job, Results
 from auglabel.lab.sweep.measurement import Measurement, digest_words
-from auglabel.lab.sweep.summary import summary_of
+from auglabel.lab.sweep.summary import CHOOSES, Summary, summary_of
 from auglabel.util.checks import require_whole
 
 SEEDS = 3
@@ -112,8 +113,32 @@ def sweep_recipe(name: str, words: Sequence[str], options: SweepOptions, executo
             about["measured"] = digest_words(shared.measured)
             summary.write(out, {"recipe": name, "words": list(words), **about})
             console.print(summary.table(str(out)))
+            if doubt := doubt_of(summary):
+                console.print(doubt, markup=False, soft_wrap=True)
             console.print(f"wrote {out / 'summary'}.json and .csv", markup=False, soft_wrap=True)
     require_done(failed, work.count)
+
+
+def doubt_of(summary: Summary) -> str | None:
+    """That the choice is not told apart from the next point, seed by seed; None where it is."""
+    best = summary.choice
+    others = [line for line in summary.lines if line.whole and line is not best]
+    if best is None or not others:
+        return None
+    following = min(others, key=lambda line: line.figures[CHOOSES].mean)
+    names = f"{best.point.name} from {following.point.name}, the next"
+    pairs_of = list(zip(following.values[CHOOSES], best.values[CHOOSES], strict=True))
+    if len(pairs_of) == 1:
+        return f"One run each does not tell {names}."
+    try:
+        part = Part("", [], [theirs - ours for theirs, ours in pairs_of])
+        low, high = part.interval
+    except ImportError as error:
+        return f"Whether the seeds tell {names}, is not known: {error}"
+    if low > 0:
+        return None
+    spread = f"{part.mean:.3f} more validation NLL, 95 % interval [{low:.3f}, {high:.3f}]"
+    return f"These {len(pairs_of)} seeds do not tell {names}: {spread}."
 
 
 def _work(options: SweepOptions, shared: Shared, results: Results) -> Grid | Searches:

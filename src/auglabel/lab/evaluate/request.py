@@ -162,6 +162,8 @@ def _kept(
     for note in evaluation.notes:
         console.print(note, markup=False)
     found = as_json(evaluation, about)
+    if told := found["diagnosis"]:
+        console.print(f"On clean test images: {told}", markup=False, soft_wrap=True)
     write_checksummed(path.with_name(f"{path.name}.json"), found)
     write_text(path.with_name(f"{path.name}.csv"), as_csv(evaluation))
     console.print(f"wrote {path}.json and .csv", markup=False, soft_wrap=True)

@@ -15,6 +15,7 @@ from rich.text import Text
 from auglabel.lab.evaluate.evaluate import Evaluation
 from auglabel.lab.evaluate.mean_over_corruptions import means_over_corruptions
 from auglabel.lab.predictions.bootstrap import Figure
+from auglabel.lab.runs.diagnosis import TemperatureFit, diagnosis
 from auglabel.lab.runs.evaluations import EVALUATION_FORMAT, TA, T
 from auglabel.lab.runs.metric_list import METRICS
 
@@ -31,9 +32,26 @@ def as_json(evaluation: Evaluation, about: Mapping[str, Any]) -> dict[str, Any]:
         **about,
         "temperatures": evaluation.temperatures,
         "notes": evaluation.notes,
+        "diagnosis": diagnosis_of(evaluation, about.get("temperature_from")),
         "rows": [_plain(vars(row)) for row in evaluation.rows],
         "means": [_plain(mean._asdict()) for mean in means_over_corruptions(evaluation.rows)],
     }
+
+
+def diagnosis_of(evaluation: Evaluation, temperature_from: str | None = None) -> str:
+    """In words, what was measured on clean images; "" where they were not.
+
+    `temperature_from` is the run whose temperature it is, if not that of the network itself.
+    """
+    clean = [row for row in evaluation.rows if row.on == "clean"]
+    if not clean:
+        return ""
+    row, fit = clean[0], None
+    if T in row.scaled:
+        fitted_on = "clean validation images" + (f" for {temperature_from}" if temperature_from else "")
+        fit = TemperatureFit(evaluation.temperatures[T], fitted_on, row.scaled[T]["ece"].value)
+    values = {name: figure.value for name, figure in row.figures.items()}
+    return diagnosis(values, row.count, fit, "and no temperature was fitted", row.figures["ece"].low)
 
 
 def _plain(value: Any) -> Any:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from auglabel.augment.adversarial import Adversarial
 from auglabel.augment.base import Augmentation
 from auglabel.errors import UserError
-from auglabel.lab.pictures.drawing import BLACK, GREY, PALE, WHITE, shortened, tint, width_of, write
+from auglabel.lab.pictures.drawing import BLACK, GREY, PALE, WHITE, Colour, shortened, tint, width_of, write
 from auglabel.util.checks import (
     require_images,
     require_range,
@@ -28,10 +28,31 @@ WEAKEST_RED = 0.9  # the fullest red means this confidence or a lower one, so th
 
 
 @dataclass(frozen=True)
+class Note:
+    """What is said of a bucket: a line on a coloured ground below its picture, and plain lines below that."""
+
+    text: str
+    fill: Colour
+    ink: Colour = BLACK
+    lines: tuple[str, ...] = ()
+    begins: Colour | None = None  # of a bar before the picture, where something begins
+
+
+@dataclass(frozen=True)
+class Heading:
+    """What stands above a sheet, and beside its rows."""
+
+    title: str
+    under: str
+    legend: tuple[tuple[str, Colour], ...] = ()
+    remarks: tuple[tuple[str, ...], ...] = ()  # lines below the name of each kind
+
+
+@dataclass(frozen=True)
 class _Cell:
     picture: Image.Image
     lines: tuple[str, ...]
-    confidence: float | None = None
+    note: Note | None = None
 
 
 def contact_sheet(
@@ -52,6 +73,31 @@ def contact_sheet(
     `table` (num_buckets,), and for mixed pictures the share of either class. Small images are enlarged
     by a whole factor to at most `tile` pixels, large ones reduced to it. Only attacks need `model`.
     """
+    if table is not None:
+        require_unit("table", table)
+        if len(table) != len(augment.grid):
+            raise UserError(f"the grid has {len(augment.grid)} buckets, but the table has {len(table)}.")
+    lowest = WEAKEST_RED if table is None else min(float(table.min()), WEAKEST_RED)
+    values = [] if table is None else table.tolist()
+    notes = [Note(f"{100 * value:.1f} %", tint(value, lowest)) for value in values]
+    under = f"{len(augment.grid)} buckets, from weak to strong" if len(augment.grid) > 1 else "1 bucket"
+    under += "; learned label confidence below each" * (table is not None)
+    heading = Heading(type(augment).__name__, under)
+    return annotated_sheet(augment, images, labels, classes, notes, heading, model, seed, tile)
+
+
+def annotated_sheet(
+    augment: Augmentation,
+    images: Tensor,
+    labels: Tensor,
+    classes: Sequence[str],
+    notes: Sequence[Note],
+    heading: Heading,
+    model: nn.Module | None = None,
+    seed: int = 0,
+    tile: int = 64,
+) -> Image.Image:
+    """The same pictures with a note on each bucket, if there are any, under a heading."""
     images = require_images("images", images)
     require_same_length("contact_sheet", images=images, labels=labels)
     require_range("labels", labels, len(classes), "classes")
@@ -60,15 +106,10 @@ def contact_sheet(
         raise UserError(
             f"a contact sheet takes images of 1 or 3 channels, but they have shape {tuple(images.shape)}."
         )
-    if table is not None:
-        require_unit("table", table)
-        if len(table) != len(augment.grid):
-            raise UserError(f"the grid has {len(augment.grid)} buckets, but the table has {len(table)}.")
     if isinstance(augment, Adversarial) and model is None:
         raise UserError("pictures of attacks need the model that is attacked: pass model=...")
-    rows = _rows(augment, images, labels, classes, table, model, seed, tile)
-    lowest = WEAKEST_RED if table is None else min(float(table.min()), WEAKEST_RED)
-    return _draw(augment, rows, lowest, told=table is not None)
+    rows = _rows(augment, images, labels, classes, notes, model, seed, tile)
+    return _draw(augment.grid.kinds, rows, heading)
 
 
 def _rows(
@@ -76,7 +117,7 @@ def _rows(
     images: Tensor,
     labels: Tensor,
     classes: Sequence[str],
-    table: Tensor | None,
+    notes: Sequence[Note],
     model: nn.Module | None,
     seed: int,
     tile: int,
@@ -97,12 +138,12 @@ def _rows(
                 if view.partner is not None:
                     main = _mixed_with_another(main, view.labels, view.partner)
                 cells.append(_Cell(_picture(images[main], tile), (classes[int(labels[main])],)))
-            confidence = None if table is None else float(table[bucket])
-            lines: tuple[str, ...] = ()
+            note = notes[bucket] if notes else None
+            lines = note.lines if note else ()
             if view.partner is not None and view.share is not None:
                 share, other = float(view.share[main]), classes[int(view.partner[main])]
-                lines = (_part(1 - share, classes[int(labels[main])]), _part(share, other))
-            cells.append(_Cell(_picture(view.images[main], tile), lines, confidence))
+                lines += (_part(1 - share, classes[int(labels[main])]), _part(share, other))
+            cells.append(_Cell(_picture(view.images[main], tile), lines, note))
         rows.append(cells)
         start += levels
     return rows
@@ -142,38 +183,50 @@ def _picture(image: Tensor, tile: int) -> Image.Image:
     return picture.resize((picture.width * factor, picture.height * factor), Image.Resampling.NEAREST)
 
 
-def _draw(augment: Augmentation, rows: list[list[_Cell]], lowest: float, told: bool) -> Image.Image:
-    grid = augment.grid
-    names = ["" if grid.kinds == ("1",) else shortened(kind, LABEL, WIDEST) for kind in grid.kinds]
+def _draw(kinds: Sequence[str], rows: list[list[_Cell]], heading: Heading) -> Image.Image:
+    names = ["" if tuple(kinds) == ("1",) else shortened(kind, LABEL, WIDEST) for kind in kinds]
     cells = [cell for row in rows for cell in row]
-    texts = [line for cell in cells for line in cell.lines] + ["100.0 %"] * told
-    wide = max(*(cell.picture.width for cell in cells), *(_text_width(text) for text in texts))
+    widths = [min(width_of(line, CAPTION), WIDEST) for cell in cells for line in cell.lines]
+    wide = max(*map(_box_width, cells), *widths)
     tall = max(cell.picture.height for cell in cells)
-    lines = max(len(cell.lines) + (cell.confidence is not None) for cell in cells)
-    left = MARGIN + max(width_of(name, LABEL) for name in names) + (GAP if any(names) else 0)
-    top = MARGIN + TITLE + GAP + LINE + GAP + LINE + GAP // 2
+    lines = max(len(cell.lines) + (cell.note is not None) for cell in cells)
+    beside = [width_of(name, LABEL) for name in names]
+    beside += [width_of(line, CAPTION) for remark in heading.remarks for line in remark]
+    left = MARGIN + max(beside) + (GAP if any(beside) else 0)
+    top = MARGIN + TITLE + GAP + LINE * (1 + bool(heading.legend)) + GAP + LINE + GAP // 2
     step_x, step_y = wide + GAP, tall + LINE * lines + GAP + 4
-    title = type(augment).__name__
-    under = f"{len(grid)} buckets, from weak to strong" if len(grid) > 1 else "1 bucket"
-    under += "; learned label confidence below each" * told
-    width = max(left + step_x * max(map(len, rows)), MARGIN + width_of(under, CAPTION), 240) + MARGIN
+    width = max(left + step_x * max(map(len, rows)), MARGIN + width_of(heading.under, CAPTION), 240) + MARGIN
     sheet = Image.new("RGB", (width, top + step_y * len(rows) + MARGIN - GAP), WHITE)
     draw = ImageDraw.Draw(sheet)
-    write(draw, (MARGIN, MARGIN), title, TITLE)
-    write(draw, (MARGIN, MARGIN + TITLE + GAP), under, CAPTION, colour=GREY)
+    _draw_heading(draw, heading)
     for column in range(max(map(len, rows))):
         head = "image" if column == 0 else str(column)
         write(draw, (left + column * step_x + wide / 2, top - GAP), head, CAPTION, "ms", GREY)
     for number, (name, row) in enumerate(zip(names, rows, strict=True)):
         y = top + number * step_y
         write(draw, (left - GAP, y + tall / 2), name, LABEL, "rm")
+        for line, remark in enumerate(heading.remarks[number] if heading.remarks else ()):
+            write(draw, (left - GAP, y + tall / 2 + LINE * (line + 1)), remark, CAPTION, "rm", GREY)
         for column, cell in enumerate(row):
-            _draw_cell(sheet, draw, cell, (left + column * step_x, y), (wide, tall), lowest)
+            _draw_cell(sheet, draw, cell, (left + column * step_x, y), (wide, tall))
     return sheet
 
 
-def _text_width(text: str) -> int:
-    return min(width_of(text, CAPTION), WIDEST)
+def _draw_heading(draw: ImageDraw.ImageDraw, heading: Heading) -> None:
+    write(draw, (MARGIN, MARGIN), heading.title, TITLE)
+    x, y = MARGIN, MARGIN + TITLE + GAP
+    write(draw, (x, y), heading.under, CAPTION, colour=GREY)
+    for text, fill in heading.legend:
+        draw.rectangle((x, y + LINE + 1, x + CAPTION, y + LINE + 1 + CAPTION), fill=fill, outline=PALE)
+        write(draw, (x + LINE + 1, y + LINE + 2), text, CAPTION)
+        x += LINE + width_of(text, CAPTION) + 3 * GAP
+
+
+def _box_width(cell: _Cell) -> int:
+    """Width of a picture and of its note; short notes are all as wide as the longest confidence."""
+    if cell.note is None:
+        return cell.picture.width
+    return max(cell.picture.width, width_of("100.0 %", CAPTION), width_of(cell.note.text, CAPTION) + GAP)
 
 
 def _draw_cell(
@@ -182,7 +235,6 @@ def _draw_cell(
     cell: _Cell,
     place: tuple[int, int],
     size: tuple[int, int],
-    lowest: float,
 ) -> None:
     (x, y), (wide, tall) = place, size
     corner = x + (wide - cell.picture.width) // 2, y + (tall - cell.picture.height) // 2
@@ -191,12 +243,15 @@ def _draw_cell(
         outline=PALE,
     )
     sheet.paste(cell.picture, corner)
+    if cell.note is not None and cell.note.begins is not None:
+        lines = 1 + len(cell.lines)
+        draw.rectangle((x - 6, y - 2, x - 3, y + tall + LINE * lines + 2), fill=cell.note.begins)
     y += tall + 2
-    if cell.confidence is not None:
-        inset = (wide - max(cell.picture.width, width_of("100.0 %", CAPTION))) // 2
+    if cell.note is not None:
+        inset = (wide - _box_width(cell)) // 2
         box = (x + inset, y, x + wide - inset - 1, y + LINE - 1)
-        draw.rectangle(box, fill=tint(cell.confidence, lowest), outline=PALE)
-        write(draw, (x + wide / 2, y + LINE / 2), f"{100 * cell.confidence:.1f} %", CAPTION, "mm", BLACK)
+        draw.rectangle(box, fill=cell.note.fill, outline=PALE)
+        write(draw, (x + wide / 2, y + LINE / 2), cell.note.text, CAPTION, "mm", cell.note.ink)
         y += LINE
     for line in cell.lines:
         write(draw, (x + wide / 2, y + 14), shortened(line, CAPTION, wide), CAPTION, "ms", GREY)

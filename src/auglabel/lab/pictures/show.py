@@ -39,7 +39,9 @@ def preview_recipe(name: str | None, words: Sequence[str], out: str | None) -> P
         model, _ = run.network(recipe, data)
         learned = run.history()[-1] if run.tables_file.exists() else None
     sheet = sheet_of(recipe, data, parts, model, learned)
-    return _write(sheet, Path(out) if out else run.path / "preview.png" if run else Path("preview.png"))
+    return write_picture(
+        sheet, Path(out) if out else run.path / "preview.png" if run else Path("preview.png")
+    )
 
 
 def sheet_of(
@@ -80,10 +82,11 @@ def inspect_run(run: Run, out: str | None, console: Console) -> Path:
     levels = list(history[-1].levels.values())
     console.print(heat_map(list(last), levels, table, f"Label confidence after epoch {epoch}, %"))
     console.print(summary(history, ASCII_BARS if console.options.ascii_only else BARS))
-    return _write(history_chart(history), Path(out) if out else run.path / "inspect.png")
+    return write_picture(history_chart(history), Path(out) if out else run.path / "inspect.png")
 
 
-def _write(picture: Image.Image, path: Path) -> Path:
+def write_picture(picture: Image.Image, path: Path) -> Path:
+    """Write a PNG; returns where."""
     if path.suffix.lower() != ".png":
         raise UserError(f"--out must be a .png file, got {path}.")
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -16,6 +16,7 @@ from auglabel.errors import UserError
 from auglabel.lab.predictions.bootstrap import Figure
 from auglabel.lab.predictions.figures import Figures, bins_of, figures
 from auglabel.lab.predictions.files import Predictions
+from auglabel.lab.runs.diagnosis import TemperatureFit, diagnosis
 from auglabel.scaling import IsotonicScaling, TemperatureScaling, VectorScaling
 from auglabel.util.checks import require_whole
 
@@ -54,30 +55,13 @@ class Report:
 
     @property
     def verdict(self) -> str:
-        """One sentence: over- or under-confident, by how much, and what a temperature would do."""
-        confidence, accuracy, ece = (self.figures[name].value for name in ("confidence", "accuracy", "ece"))
-        says = f"says {confidence:.1%}, right {accuracy:.1%}".replace("%", " %")
-        lean = metrics.leaning(confidence, accuracy, self.count)
+        """Over- or under-confident, by how much, and what a temperature or softer labels would do."""
+        fit = None
+        if self.temperature is not None:
+            fit = TemperatureFit(self.temperature, self.fitted_on, self.scaled["temperature"]["ece"].value)
+        values = {name: figure.value for name, figure in self.figures.items()}
         low = self.figures["ece"].low
-        least = self.figures["debiased_ece"].value if math.isnan(low) else low
-        if not lean and least <= metrics.NOTICED:
-            return f"calibrated, as far as {self.count:,} predictions show: {says}; ECE {100 * ece:.1f} %."
-        kind = (
-            f"{lean}-confident"
-            if lean
-            else "neither over- nor under-confident on the whole, yet miscalibrated"
-        )
-        return f"{kind}: {says}; {self._mended(ece)}."
-
-    def _mended(self, ece: float) -> str:
-        if self.temperature is None:
-            return f"ECE {100 * ece:.1f} %, and no temperature could be fitted"
-        after = self.scaled["temperature"]["ece"].value
-        before, now = f"{100 * ece:.1f}", f"{100 * after:.1f}"
-        told = f"a temperature of {self.temperature:.3g}, fitted on {self.fitted_on},"
-        if after >= ece or before == now:
-            return f"ECE {before} %, and {told} would not lower it ({now} %)"
-        return f"{told} would bring ECE from {before} to {now} %"
+        return diagnosis(values, self.count, fit, "and no temperature could be fitted", low)
 
     def as_json(self) -> dict[str, Any]:
         """For machines; null where a number is not finite."""

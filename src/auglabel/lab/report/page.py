@@ -67,6 +67,15 @@ class Section:
         return Verdict.of(self.methods, self.comparisons)
 
     @property
+    def diagnoses(self) -> list[tuple[str, str]]:
+        """For each method, what eval said of the clean images of its first seed that was measured."""
+        found = []
+        for method in self.methods:
+            told = [(r.seed, e.diagnosis) for r in method.runs for e in r.evaluations.values() if e.diagnosis]
+            found += [(f"{method.title}, seed {seed}", words) for seed, words in told[:1]]
+        return found
+
+    @property
     def table(self) -> Block:
         """What each method reached, mean ± standard deviation over seeds; the paper's in parentheses."""
         there = [name for name in METRICS if any(self._values(*row, name) for row in self.rows)]

@@ -29,7 +29,7 @@ def _shape(scaled: Any, scaled_means: Any) -> dict[str, Any]:
     row = {"on": str, "severity": (int, None), "count": int, "figures": FIGURES, "scaled": scaled}
     return {
         **{"checkpoint": str, "epoch": int, "data": {"checksum": str}},
-        **{"attack?": (None, {"epsilon": float}), "notes": [str]},
+        **{"attack?": (None, {"epsilon": float}), "notes": [str], "diagnosis?": str},
         **{"temperature?": (float, None), "temperatures?": {...: float}, "temperature_from?": (str, None)},
         "corruptions?": (None, {"from": str, "names": [str], "severities": [int]}),
         "rows": [row | {"bins?": (None, dict)}],
@@ -99,6 +99,7 @@ class MeasuredRun:
     rows: Sequence[MeasuredRow]
     means: Sequence[MeasuredRow]  # of each corruption over its severities, and last of all pairs
     temperature_from: str | None = None  # the run that they were fitted for, if not this one
+    diagnosis: str = ""  # of the clean images, in words; older versions have none
 
     @classmethod
     def of(cls, found: Mapping[str, Any]) -> Self:
@@ -138,6 +139,7 @@ class MeasuredRun:
             rows,
             means,
             found.get("temperature_from"),
+            found.get("diagnosis", ""),
         )
 
 

@@ -9,11 +9,11 @@ from rich.console import Console
 from typing_extensions import Self
 
 from auglabel.lab.process.bar import bar_of
+from auglabel.lab.runs.diagnosis import diagnosis
 from auglabel.lab.runs.records import Epoch
 from auglabel.lab.runs.run import Run
 from auglabel.lab.train.learned import Replay
 from auglabel.lab.train.trainer import Trainer
-from auglabel.metrics import leaning
 
 
 class Progress:
@@ -110,17 +110,7 @@ class Progress:
 
 
 def gap_sentence(seen: Mapping[str, float | None]) -> str:
-    """Whether a network is over- or under-confident on validation images; "" if that may be noise."""
-    confidence, accuracy, count = (seen.get(name) for name in ("confidence", "accuracy", "count"))
-    if confidence is None or accuracy is None or not count:
-        return ""
-    kind = leaning(confidence, accuracy, int(count))
-    if not kind:
-        return ""
-    mend = "can mend that, and so can a temperature above 1"
-    if kind == "under":
-        mend = "cannot mend that; a temperature below 1 can"
-    return (
-        f"On the {count:,} validation images the network is {kind}-confident: it says {confidence:.1%} and "
-        f"is right {accuracy:.1%} of the time. Softer labels {mend}: auglabel eval fits one."
-    )
+    """The diagnosis on validation images; "" where none were measured."""
+    count = int(seen.get("count") or 0)
+    told = diagnosis(seen, count, None, "and auglabel eval fits a temperature")
+    return told and f"On the {count:,} validation images: {told}"
