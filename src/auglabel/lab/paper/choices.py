@@ -15,8 +15,8 @@ NOTES = [
 ]
 NOTES_FAST = [
     "Mean over runs with seeds 100 and 101, which are not reported, on views that the augmentation draws of "
-    "validation images as it does in training; no test image was looked at. Rho and alpha have equally many "
-    "values to choose from.",
+    "validation images as it does in training; no test image was looked at.",
+    "AutoLabel has nothing to choose: its step follows from the epochs left and the noise of the gap.",
 ]
 
 
@@ -32,9 +32,8 @@ def choices(study: Study) -> Page:
             chosen = study.chosen(row)
             taken = NOT_RUN if chosen is None else f"{chosen:g}"
             taken += " (end of the list)" if chosen in (row.values[0], row.values[-1]) else ""
-            images = "" if row.images is None else f", {row.images:,.0f} training images"
             told = [tried, taken, beside]
-            body.append([DATA[row.data], row.title + place_of(row) + images, row.tuned, *told])
+            body.append([DATA[row.data], row.title + place_of(row), row.tuned, *told])
     nll = f"value: NLL on {study.choosing.words}"
     head = ["data", "method", "option", nll, "chosen", "value: ECE there, %"]
     notes = NOTES_FAST if study.scale == "fast" else NOTES

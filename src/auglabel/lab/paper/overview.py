@@ -8,18 +8,20 @@ from typing import Any, NamedTuple
 
 from auglabel.lab.paper.page import Page, Record
 from auglabel.lab.pictures.vega import COLOURS, load_altair, save_chart
+from auglabel.lab.study.rows_fast import IMAGES
 
 X, Y = "cece", "caccuracy"
-# What is drawn of each augmentation, as the row is called behind its name, and how it is called here.
+# What is drawn of each augmentation, as the row and its temperature are called behind its name, and how here.
 METHODS = {
-    "": "one-hot labels",
-    " + T": "one-hot + temperature (clean)",
-    " + TA": "one-hot + temperature (augmented)",
-    " + label smoothing": "label smoothing",
-    " + label smoothing + T": "label smoothing + temperature",
-    " + AutoLabel": "AutoLabel",
-    " + AutoLabel, one label for all distances": "AutoLabel, one label for all",
+    ("", ""): "one-hot labels",
+    ("", " + T"): "one-hot + temperature (clean)",
+    ("", " + TA"): "one-hot + temperature (augmented)",
+    (" + label smoothing", ""): "label smoothing",
+    (" + label smoothing", " + T"): "label smoothing + temperature",
+    (" + AutoLabel", ""): "AutoLabel",
+    (" + AutoLabel, one label for all distances", ""): "AutoLabel, one label for all",
 }
+PANELS = (("RandAug", ""), ("RandAug", f", {IMAGES // 4:,} training images"), ("AugMix", ""))
 COLOUR = dict(zip(METHODS.values(), (COLOURS[0],) * 3 + (COLOURS[1],) * 2 + (COLOURS[2],) * 2, strict=True))
 SHAPES = ("circle", "triangle-up", "square", "circle", "triangle-up", "circle", "diamond")
 
@@ -36,8 +38,8 @@ class OverviewPoint(NamedTuple):
 def write_overview(table2: Page, folder: Path) -> bool:
     """overview.svg and .png out of Table 2; False where it has no runs yet."""
     alt = load_altair()
-    bases = {base: points_of(table2.records, base) for base in ("RandAug", "AugMix")}
-    panels = [_panel(alt, base, points) for base, points in bases.items() if points]
+    drawn = {f"{base}{images}": points_of(table2.records, base, images) for base, images in PANELS}
+    panels = [_panel(alt, title, points) for title, points in drawn.items() if points]
     if not panels:
         return False
     title = "CIFAR-100, corrupted test images; a point per method and seed. Better: further up, further left."
@@ -46,23 +48,27 @@ def write_overview(table2: Page, folder: Path) -> bool:
     return True
 
 
-def points_of(records: Sequence[Record], base: str) -> list[OverviewPoint]:
-    """Calibration error and accuracy in percent, of every seed that has both."""
+def points_of(records: Sequence[Record], base: str, images: str = "") -> list[OverviewPoint]:
+    """Calibration error and accuracy in percent, of every seed that has both.
+
+    `images` is how the table names a row's number of training images, where that is not all.
+    """
     by_name = {
         (record.method, record.metric): dict(zip(record.seeds, record.values, strict=True))
         for record in records
         if record.data == "cifar100"
     }
     points = []
-    for end, method in METHODS.items():
-        x, y = (by_name.get((f"{base}{end}", metric), {}) for metric in (X, Y))
+    for (labels, temperature), method in METHODS.items():
+        name = f"{base}{labels}{images}{temperature}"
+        x, y = (by_name.get((name, metric), {}) for metric in (X, Y))
         points += [
             OverviewPoint(method, seed, 100 * x[seed], 100 * y[seed]) for seed in sorted(x.keys() & y.keys())
         ]
     return points
 
 
-def _panel(alt: Any, base: str, points: Sequence[OverviewPoint]) -> Any:
+def _panel(alt: Any, title: str, points: Sequence[OverviewPoint]) -> Any:
     methods = list(dict.fromkeys(point.method for point in points))
     places = list(METHODS.values())
     colours, shapes = [COLOUR[each] for each in methods], [SHAPES[places.index(each)] for each in methods]
@@ -75,4 +81,4 @@ def _panel(alt: Any, base: str, points: Sequence[OverviewPoint]) -> Any:
         size=70, filled=True, opacity=0.75
     )
     drawn = chart.encode(x=x, y=y, color=colour, shape=shape)
-    return drawn.properties(width=380, height=320, title=f"trained with {base}")
+    return drawn.properties(width=380, height=320, title=f"trained with {title}")

@@ -39,7 +39,7 @@ TEMPERATURES = (
 )
 LABELLED = (
     "Images: trained on + held out. Every row has used the held-out images: AutoLabel after each epoch, a "
-    "temperature once, label smoothing to choose rho; one-hot labels for nothing."
+    "temperature once, label smoothing where rho is chosen; one-hot labels for nothing."
 )
 NAMED_OTHERWISE = {"clean_accuracy": "accuracy"}  # in the paper's Table 4
 
@@ -203,8 +203,9 @@ def _printed(name: str) -> dict[tuple[str, str], dict[str, float]]:
 
 
 def place_of(row: StudyRow) -> str:
-    """The radius or beta of a row, as the table names it; table 3 has one radius for all."""
-    return _where(None if row.radius == 0.01 else row.radius, row.beta)
+    """The radius, beta or images of a row, as the table names them; table 3 has one radius for all."""
+    images = "" if row.images is None else f", {row.images:,.0f} training images"
+    return _where(None if row.radius == 0.01 else row.radius, row.beta) + images
 
 
 def _where(epsilon_max: float | None, beta: float | None) -> str:
@@ -218,7 +219,7 @@ def notes_of(study: Study, rows: Sequence[StudyRow], found: Found) -> list[str]:
         f"Mean ± standard deviation over seeds; all but NLL and Brier in percent{aurc}. In parentheses what "
         f"the paper printed, for its own networks and training. {_sizes(rows, found)}".strip()
     ]
-    if study.scale != "paper" and any(row.tuned == "alpha" for row in rows):
+    if study.scale != "paper" and any("_autolabel" in row.method for row in rows):
         notes.append(POOLED)
     if any(row.scaled for row in rows):
         notes.append(TEMPERATURES)

@@ -37,11 +37,15 @@ Cost = tuple[int, int, float]  # runs, those of them that are there, core-hours 
 def rules_of(study: Study) -> dict[str, str]:
     """How hyper-parameters are chosen, and what is the same at all scales."""
     seeds = " and ".join(map(str, study.choosing.seeds))
+    offered = (
+        "alpha is auto; a row of label smoothing without values has the recipe's rho"
+        if study.scale == "fast"
+        else "label smoothing and AutoLabel have as many values to choose from"
+    )
     return {
-        "hyper-parameters": f"rho and alpha have the value of lowest NLL on {study.choosing.words} after the "
-        f"last epoch, mean over runs with seed {seeds}, which are not reported; label smoothing and "
-        "AutoLabel have as many values to choose from; a row that changes another takes its value; all else "
-        "is the recipe's",
+        "hyper-parameters": f"what is chosen has the value of lowest NLL on {study.choosing.words} after the "
+        f"last epoch, mean over runs with seed {seeds}, which are not reported; {offered}; a row that "
+        "changes another takes its value; all else is the recipe's",
         **RULES,
     }
 

@@ -1,11 +1,13 @@
 """The rows of `fast`: all of CIFAR-100 with a network that takes minutes, and 10,000 images for attacks.
 
-Every row is `fast-cifar100` or `fast-cifar10` with a regime and a few words. What each costs, and what was
-left out for it: results/plan-fast.yaml.
+Every row is `fast-cifar100` or `fast-cifar10` with a regime and a few words. AutoLabel finds its step by
+itself (alpha auto); label smoothing has the paper's rho with all images, and with fewer one that is chosen.
+What each row costs: results/plan-fast.yaml.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,19 +24,14 @@ from auglabel.lab.study.row import (
     method_of,
     named,
     title_of,
-    tuned_of,
     variant,
 )
 from auglabel.lab.sweep.measurement import Measurement
 
 SEEDS = 4
-MILD_SEEDS = 2
-VALUES = {"rho": (0.01, 0.05, 0.2), "alpha": (0.005, 0.05, 0.5)}
-# By the radius of adversarial training: Table 3's, and Table 4's, whose rho is the paper's.
-ATTACKED = {
-    0.01: {"rho": (0.02, 0.05, 0.1), "alpha": (0.1, 0.3, 1.0)},
-    0.03: {"rho": (0.1, 0.2, 0.3), "alpha": (0.1, 0.3, 1.0)},
-}
+RHO_OF_FEW = (0.02, 0.05, 0.1)  # to choose from with a quarter of the images
+# By the radius of adversarial training: Table 3 has the paper's rho, Table 4 its values to choose from.
+RHO_OF_RADIUS: dict[float, tuple[float, ...]] = {0.01: (), 0.03: (0.1, 0.2, 0.3)}
 IMAGES, EPOCHS = 45000, 16  # of fast-cifar100
 ATTACK = Measurement("pgd", images=1000, epsilon=0.03)
 # An attack of ten steps costs eleven times a plain one: fewer images, a narrower network, smaller batches.
@@ -53,48 +50,55 @@ def _row(
     **more: Any,
 ) -> StudyRow:
     """A regime, at a radius or beta where it has one; more words are written behind it."""
-    tuned = tuned_of(regime)
     words = (f"--regime={regime}", *words)
     words += () if radius is None else (f"--augment.epsilon_max={radius}",)
     words += () if beta is None else (f"--augment.beta={beta}",)
-    more = {"tuned": tuned, "values": VALUES.get(tuned, ()), "radius": radius, "beta": beta, **more}
     suffix = f"-{method_of(regime, radius, beta)}"
-    return StudyRow(f"fast-{data}", title_of(regime), SEEDS, words, suffix, **more)
+    return StudyRow(f"fast-{data}", title_of(regime), SEEDS, words, suffix, radius=radius, beta=beta, **more)
 
 
 def _augmented(base: str) -> list[StudyRow]:
-    """Three kinds of labels, and what the distances are worth; RandAug with mild distortions too."""
-    plain = _row("cifar100", base, scaled=("T", "TA"))
-    smooth = _row("cifar100", f"{base}_ls", scaled=("T",))
-    learned = _row("cifar100", f"{base}_autolabel")
-    title = learned.title
-    single, shuffled = ((VARIANT, f"--labels.from_buckets={which}") for which in ("all", "shuffled"))
-    everything = ("--split.train=50000", "--split.validation=0")
-    mild = ("--augment.magnitudes=mild",)
-    exact = ("--calibrate.rule=exact",)
+    """Three kinds of labels; of RandAug the paper's full calibration too."""
     rows = [
-        plain,
-        smooth,
-        learned,
-        variant(learned, single, "-single", title=f"{title}, one label for all distances"),
-        variant(learned, shuffled, "-shuffled", title=f"{title}, shuffled buckets"),
+        _row("cifar100", base, scaled=("T", "TA")),
+        _row("cifar100", f"{base}_ls", scaled=("T",)),
+        learned := _row("cifar100", f"{base}_autolabel"),
     ]
     if base == "augmix":
         return rows
-    more = [
-        variant(learned, exact, "-exact", title=f"{title}, the paper's rule", seeds=1),
-        variant(plain, everything, "-all", title=f"{plain.title}, trained on validation images too"),
-        *(variant(row, mild, "-mild", title=f"{row.title}, mild", seeds=MILD_SEEDS) for row in rows[:3]),
+    exact = f"{learned.title}, the paper's rule"
+    return [*rows, variant(learned, ["--calibrate.rule=exact"], "-exact", title=exact, seeds=1, extra=True)]
+
+
+def _quarter(rows: Sequence[StudyRow]) -> list[StudyRow]:
+    """RandAug with a quarter of the training images and as many steps, and what the distances are worth.
+
+    Each image is seen four times as often, and one-hot labels are over-confident, as they are not with all
+    images in 16 epochs: what AutoLabel is for can be seen there.
+    """
+    images = IMAGES // 4
+    words, suffix = fewer(images)
+    words += [f"--epochs={EPOCHS * IMAGES // images}"]
+    plain, smooth, learned = (
+        changed(row, words, suffix, images=images)
+        for row in named(rows, "randaug", "randaug_ls", "randaug_autolabel")
+    )
+    single = ("all", "-single", f"{learned.title}, one label for all distances")
+    shuffled = ("shuffled", "-shuffled", f"{learned.title}, shuffled buckets")
+    ablations = [
+        variant(learned, [VARIANT, f"--labels.from_buckets={which}"], suffix, title=title, extra=True)
+        for which, suffix, title in (single, shuffled)
     ]
-    return [*rows, *(replace(row, extra=True) for row in more)]
+    return [plain, replace(smooth, tuned="rho", values=RHO_OF_FEW), learned, *ablations]
 
 
 def _figure3() -> list[StudyRow]:
     """Magnitudes up to 2, where claims look, with all seeds; 4, 6, 8 with one; up to 10 is Table 2.
 
-    All ten operations: of the paper's five none translates, which is where `wide` differs from `mild`.
+    A quarter of the images, and all ten operations: of the paper's five none translates, which is where
+    `wide` differs from `mild`.
     """
-    two = named(TABLE2, "randaug", "randaug_autolabel")
+    two = [row for row in QUARTER if row.title in ("RandAug", "RandAug + AutoLabel")]
     points = [
         variant(
             *(row, [f"--augment.m_max={most}"], f"-max{most}"),
@@ -105,19 +109,6 @@ def _figure3() -> list[StudyRow]:
         for row in two
     ]
     return [*points, *two]
-
-
-def _figure6() -> list[StudyRow]:
-    """A quarter of the training images, with as many steps; Table 2 has all of them.
-
-    Rows with a quarter of the images choose rho and alpha anew: one-hot labels are over-confident there,
-    where each image is seen four times as often, and are not with all images.
-    """
-    three = named(TABLE2, "randaug", "randaug_ls", "randaug_autolabel")
-    images = IMAGES // 4
-    words, suffix = fewer(images)
-    words += [f"--epochs={EPOCHS * IMAGES // images}"]
-    return [*(changed(row, words, suffix, images=images) for row in three), *three]
 
 
 def _mixup() -> list[StudyRow]:
@@ -135,27 +126,24 @@ def _adversarial(radius: float) -> list[StudyRow]:
     on = (*MEASURED, ATTACK)
     rows = [_row("cifar10", "vanilla", SMALLER, measured=on, scaled=("T",))]
     for regime in ATTACKS:
-        values = ATTACKED[radius].get(tuned_of(regime), ())
-        rows.append(_row("cifar10", regime, SMALLER, radius=radius, measured=on, values=values))
+        values = RHO_OF_RADIUS[radius] if regime == "at_ls" else ()
+        tuned = "rho" if values else ""
+        rows.append(_row("cifar10", regime, SMALLER, radius, measured=on, tuned=tuned, values=values))
     return rows
 
 
-TABLE2 = [*_augmented("randaug"), *_augmented("augmix")]
+ALL = [*_augmented("randaug"), *_augmented("augmix")]
+QUARTER = _quarter(ALL)
+ATTACKED = [row for radius in RHO_OF_RADIUS for row in _adversarial(radius)]
 FAST = by_name(  # no ablations: those worth their cost at this size are rows of Table 2
     "cifar100",
-    [row for radius in ATTACKED for row in _adversarial(radius)],
-    table2=TABLE2,
+    ATTACKED,
+    table2=[*ALL, *QUARTER],
     table3=_adversarial(0.01),
     table4=_adversarial(0.03),
     table5=_mixup(),
     table6=[row for row in _mixup() if row.beta == 1],
     figure3=_figure3(),
-    figure6=_figure6(),
+    figure6=[*QUARTER[:3], *named(ALL, "randaug", "randaug_ls", "randaug_autolabel")],
 )
-# In which order they are run: what rests on the same choices together, what costs most last.
-STAGES = (
-    ("table2", "figure1", "figure5"),
-    ("table5", "table6", "figure2"),
-    ("figure3", "figure6"),
-    ("table3", "table4", "figure7"),
-)
+STAGES = (ALL, QUARTER, _mixup(), _figure3(), ATTACKED)  # in which order they are run

@@ -67,17 +67,9 @@ class Study:
 
     def stages(self, names: Sequence[str]) -> list[list[StudyRow]]:
         """The rows of these tables and figures that have data, in the order of their runs, each row once."""
-        groups = STAGES if self.scale == "fast" else (tuple(names),)
-        met: set[str] = set()
-        found = []
-        for group in groups:
-            rows = [
-                row
-                for row in self.rows(n for n in group if n in names)
-                if row.name not in met and not self.lacks_data(row)
-            ]
-            met |= {row.name for row in rows}
-            found.append(rows)
+        wanted = {row.name: row for row in self.rows(names) if not self.lacks_data(row)}
+        groups = [*(STAGES if self.scale == "fast" else ()), list(wanted.values())]
+        found = [[row for row in group if wanted.pop(row.name, None)] for group in groups]
         return [rows for rows in found if rows]
 
     def rows(self, names: Iterable[str]) -> list[StudyRow]:
