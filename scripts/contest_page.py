@@ -45,6 +45,15 @@ The second round of the plan: 12,500 images, the network of `fast-cifar100`, all
 out ([second.yaml](../results/contest/second.yaml)); differences are from one-hot labels at T, as above.
 """
 ROUNDS = {16: "second", 64: "second-64"}  # epochs, and the folder of the results
+FAMILIES = ("wide crop", "erasing", "mixup")  # each method's name begins with its augmentation
+THIRD = """
+## Crops, erasing and mixup
+
+The third round of the plan: each of these augmentations alone in the place of RandAug, with 250 of the
+{images:,} images held out, all else as in the first round ([third.yaml](../results/contest/third.yaml)).
+Differences are from one-hot labels at T with the same augmentation, for mixup from its own labels at T; the
+last column is the rule above with that as its baseline.
+"""
 CHART = """
 ![NLL of each method less that of one-hot labels with a temperature](../results/contest/contest.svg)
 
@@ -79,9 +88,15 @@ def second_round(epochs: int) -> Contest:
     return _contest([*words, f"--epochs={epochs}"], "second.yaml", ROUNDS[epochs])
 
 
-def _contest(words: Sequence[str], methods: str, results: str) -> Contest:
+def third_round(family: str = "") -> Contest:
+    """The methods of one augmentation that is not RandAug, or of all of them."""
+    return _contest(plan_of()["third_options"].split(), "third.yaml", "third", family)
+
+
+def _contest(words: Sequence[str], methods: str, results: str, family: str = "") -> Contest:
     shared = Shared(plan_of()["recipe"], ("--data.root=.", *words), MEASURED)
-    return Contest(shared, of_file(FOLDER / methods), SEEDS, Results(FOLDER / results))
+    candidates = [each for each in of_file(FOLDER / methods) if each.name.startswith(family)]
+    return Contest(shared, candidates, SEEDS, Results(FOLDER / results))
 
 
 def plan_of() -> dict[str, Any]:
@@ -104,7 +119,7 @@ def text(contest: Contest) -> str:
     )
     parts = [intro, *_chosen(contest), CHART, "\n## Results\n", _table(contest, verdict), RULE]
     parts += [_differences(verdict), _answer(verdict), *_auto_alpha(contest, verdict)]
-    return "\n".join([*parts, *_second()])
+    return "\n".join([*parts, *_second(), *_third()])
 
 
 def _second() -> Iterator[str]:
@@ -116,6 +131,16 @@ def _second() -> Iterator[str]:
     for epochs, verdict in there.items():
         yield f"### {epochs} epochs\n"
         yield from (_table(rounds[epochs], verdict), _differences(verdict))
+
+
+def _third() -> Iterator[str]:
+    """The third round, each augmentation of which has its own baseline, as far as it is there."""
+    there = {name: (each, verdict) for name in FAMILIES if (verdict := complete(each := third_round(name)))}
+    for number, (name, (contest, verdict)) in enumerate(there.items()):
+        if number == 0:
+            yield THIRD.format(images=next(iter(labelled(contest, verdict).values())))
+        yield f"### {name.capitalize()}\n"
+        yield from (_table(contest, verdict), _differences(verdict))
 
 
 def complete(contest: Contest) -> Verdict | None:

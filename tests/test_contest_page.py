@@ -1,9 +1,11 @@
 """The page of the contest is made of its results, and decides by the rule that its plan wrote down."""
 
 import importlib.util
+import shutil
 from pathlib import Path
 
 import pytest
+from made_results import make_result
 
 from auglabel.lab.methods.comparisons import OVERALL, Comparison
 from auglabel.lab.methods.verdict import CLEAN, Line, Verdict
@@ -59,9 +61,45 @@ def stems_of(contest):
 def test_every_result_belongs_to_a_planned_run():
     found = script()
     rounds = {"results": found.contest(), **{name: found.second_round(n) for n, name in found.ROUNDS.items()}}
+    rounds["third"] = found.third_round()
     for folder, contest in rounds.items():
         there = {path.stem for path in (CONTEST / folder).glob("*.json")}
         assert there <= stems_of(contest), folder
+
+
+def nll_by_method(job, metric, on, severity):
+    """Baselines have an NLL of 3, 2 and 1.5, which are those of no other; all else has 1."""
+    baselines = {"wide_crop_one-hot": 3.0, "erasing_one-hot": 2.0, "mixup_its_own_labels": 1.5}
+    return baselines.get(job.name.rpartition("-")[0], 1.0) if metric.startswith("nll") else 0.5
+
+
+def test_each_augmentation_of_the_third_round_has_a_baseline_of_its_own(tmp_path):
+    found = script()
+    for name in ("plan.yaml", "third.yaml"):
+        shutil.copy(CONTEST / name, tmp_path)
+    found.FOLDER = tmp_path
+    assert not list(found._third())  # nothing is said before its runs
+    everything = found.third_round()
+    for job in everything.planned:
+        make_result(everything, job, nll_by_method)
+    intro, *parts = found._third()
+    assert "250 of the\n6,000 images held out" in intro
+    differences = {parts[n].strip("# \n"): parts[n + 2].splitlines()[3:] for n in range(0, len(parts), 3)}
+    starts = {name: [line.partition(" [")[0] for line in lines] for name, lines in differences.items()}
+    assert starts == {
+        "Wide crop": [
+            "| wide crop, Soft Augmentation, T | **-2.000",
+            "| wide crop, AutoLabel given back, T | **-2.000",
+        ],
+        "Erasing": ["| erasing, AutoLabel given back, T | **-1.000"],
+        "Mixup": ["| mixup, AutoLabel given back, T | **-0.500"],
+    }
+
+
+def test_every_method_of_the_third_round_belongs_to_an_augmentation_that_is_shown():
+    found = script()
+    names = [each.name for name in found.FAMILIES for each in found.third_round(name).candidates]
+    assert names == [each.name for each in found.third_round().candidates]
 
 
 def test_a_lower_nll_than_one_hot_at_its_temperature_and_nothing_worse_may_be_the_default():
