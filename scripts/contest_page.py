@@ -45,6 +45,7 @@ The second round of the plan: 12,500 images, the network of `fast-cifar100`, all
 out ([second.yaml](../results/contest/second.yaml)); differences are from one-hot labels at T, as above.
 """
 ROUNDS = {16: "second", 64: "second-64"}  # epochs, and the folder of the results
+ALPHAS = ("AutoLabel", "AutoLabel, paper")  # without and with an alpha
 FAMILIES = ("wide crop", "erasing", "mixup")  # each method's name begins with its augmentation
 THIRD = """
 ## Crops, erasing and mixup
@@ -93,6 +94,13 @@ def third_round(family: str = "") -> Contest:
     return _contest(plan_of()["third_options"].split(), "third.yaml", "third", family)
 
 
+def alpha_round(recipe: str) -> Contest:
+    """A tuned alpha and "auto", with the augmentation and labels of a recipe."""
+    words = plan_of()["alpha_options"][recipe].split()
+    shared = Shared(recipe, ("--data.root=.", *words), MEASURED[:1])
+    return Contest(shared, of_file(FOLDER / "alpha.yaml"), SEEDS, Results(FOLDER / f"alpha-{recipe}"))
+
+
 def _contest(words: Sequence[str], methods: str, results: str, family: str = "") -> Contest:
     shared = Shared(plan_of()["recipe"], ("--data.root=.", *words), MEASURED)
     candidates = [each for each in of_file(FOLDER / methods) if each.name.startswith(family)]
@@ -119,6 +127,7 @@ def text(contest: Contest) -> str:
     )
     parts = [intro, *_chosen(contest), CHART, "\n## Results\n", _table(contest, verdict), RULE]
     parts += [_differences(verdict), _answer(verdict), *_auto_alpha(contest, verdict)]
+    parts += _alpha_rounds()
     return "\n".join([*parts, *_second(), *_third()])
 
 
@@ -302,18 +311,30 @@ def is_baseline(line: Line) -> bool:
 
 
 def _auto_alpha(contest: Contest, verdict: Verdict) -> Iterator[str]:
-    """How AutoLabel's own step compares with the tuned alpha, on augmented validation images."""
-    names = ("AutoLabel", "AutoLabel, paper")
-    if not set(names) <= set(verdict.methods):
-        return
-    by_seed = [_augmented_nll(contest, name) for name in names]
+    """How AutoLabel's own step compares with the tuned alpha."""
+    if set(ALPHAS) <= set(verdict.methods):
+        yield "\n## No alpha to tune?\n"
+        yield _auto_less_tuned(contest)
+
+
+def _alpha_rounds() -> Iterator[str]:
+    """The same with recipes as they come, as far as it is there."""
+    for recipe in plan_of()["alpha_options"]:
+        alone = alpha_round(recipe)
+        if (found := complete(alone)) and set(ALPHAS) <= set(found.methods):
+            yield f"### `{recipe}`\n"
+            yield from (*_chosen(alone), _auto_less_tuned(alone))
+
+
+def _auto_less_tuned(contest: Contest) -> str:
+    """The NLL of both on augmented validation images, and their difference seed by seed."""
+    by_seed = [_augmented_nll(contest, name) for name in ALPHAS]
     seeds = sorted(set.intersection(*map(set, by_seed)))
     auto, tuned = ([each[seed] for seed in seeds] for each in by_seed)
     part = Part("", [], [ours - theirs for ours, theirs in zip(auto, tuned, strict=True)])
     low, high = part.interval
     word = "certainly higher" if low > 0 else "certainly lower" if high < 0 else "not told apart"
-    yield "\n## No alpha to tune?\n"
-    yield (
+    return (
         f'NLL of augmented validation images: {METRICS["nll"].mean_and_spread(auto)} with `alpha="auto"`, '
         f"{METRICS['nll'].mean_and_spread(tuned)} with the chosen alpha; difference {part.mean:+.3f} "
         f"[{low:+.3f}, {high:+.3f}], {word}.\n"

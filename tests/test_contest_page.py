@@ -25,6 +25,15 @@ def script():
     return module
 
 
+def without_results(folder, methods):
+    """The script in a folder that has the plan and a file of methods."""
+    found = script()
+    for name in ("plan.yaml", methods):
+        shutil.copy(CONTEST / name, folder)
+    found.FOLDER = folder
+    return found
+
+
 def row(place, values, at_t):
     names = ("accuracy", "ece", "nll", "aurc")
     scaled = {"T": dict(zip(names, at_t, strict=True))} if at_t else {}
@@ -62,6 +71,7 @@ def test_every_result_belongs_to_a_planned_run():
     found = script()
     rounds = {"results": found.contest(), **{name: found.second_round(n) for n, name in found.ROUNDS.items()}}
     rounds["third"] = found.third_round()
+    rounds |= {f"alpha-{recipe}": found.alpha_round(recipe) for recipe in found.plan_of()["alpha_options"]}
     for folder, contest in rounds.items():
         there = {path.stem for path in (CONTEST / folder).glob("*.json")}
         assert there <= stems_of(contest), folder
@@ -74,10 +84,7 @@ def nll_by_method(job, metric, on, severity):
 
 
 def test_each_augmentation_of_the_third_round_has_a_baseline_of_its_own(tmp_path):
-    found = script()
-    for name in ("plan.yaml", "third.yaml"):
-        shutil.copy(CONTEST / name, tmp_path)
-    found.FOLDER = tmp_path
+    found = without_results(tmp_path, "third.yaml")
     assert not list(found._third())  # nothing is said before its runs
     everything = found.third_round()
     for job in everything.planned:
@@ -100,6 +107,22 @@ def test_every_method_of_the_third_round_belongs_to_an_augmentation_that_is_show
     found = script()
     names = [each.name for name in found.FAMILIES for each in found.third_round(name).candidates]
     assert names == [each.name for each in found.third_round().candidates]
+
+
+def test_auto_is_told_from_the_alpha_that_two_other_seeds_chose(tmp_path):
+    found = without_results(tmp_path, "alpha.yaml")
+    alone = found.alpha_round("cpu-cifar10")
+    for job in alone.choosing:
+        alpha = job.recipe.labels.options["alpha"]
+        make_result(alone, job, augmented_nll=abs(alpha - 0.1))
+    auto, paper = alone.candidates
+    for number, job in enumerate([*alone.jobs(auto), *alone.jobs(paper)]):
+        make_result(alone, job, augmented_nll=1.0 if number < 4 else (1.1, 1.3, 1.1, 1.3)[number - 4])
+    # differences -0.1, -0.3, -0.1, -0.3: mean -0.2, sd 0.11547, t(0.975; 3) = 3.18245
+    heading, chosen, told = found._alpha_rounds()
+    assert heading == "### `cpu-cifar10`\n"
+    assert "of labels.alpha 0.005, 0.02, 0.1, 0.5, 0.1 has the lowest NLL" in chosen
+    assert "difference -0.200 [-0.384, -0.016], certainly lower" in told
 
 
 def test_a_lower_nll_than_one_hot_at_its_temperature_and_nothing_worse_may_be_the_default():
