@@ -5,6 +5,7 @@ python scripts/contest_page.py
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,12 @@ The third round of the plan: each of these augmentations alone in the place of R
 Differences are from one-hot labels at T with the same augmentation, for mixup from its own labels at T; the
 last column is the rule above with that as its baseline.
 """
+HOLDOUTS = """
+## How many to hold out
+
+12,500 labelled images of CIFAR-100 in all, AutoLabel with `fast-cifar100`
+([holdouts.yaml](../results/contest/holdouts.yaml)); then each hold-out less every larger one, as trained.
+"""
 CHART = """
 ![NLL of each method less that of one-hot labels with a temperature](../results/contest/contest.svg)
 
@@ -94,6 +101,11 @@ def third_round(family: str = "") -> Contest:
     return _contest(plan_of()["third_options"].split(), "third.yaml", "third", family)
 
 
+def holdouts_round() -> Contest:
+    """Learned labels with fewer and fewer images held out."""
+    return _contest(plan_of()["holdouts_options"].split(), "holdouts.yaml", "holdouts")
+
+
 def alpha_round(recipe: str) -> Contest:
     """A tuned alpha and "auto", with the augmentation and labels of a recipe."""
     words = plan_of()["alpha_options"][recipe].split()
@@ -128,7 +140,7 @@ def text(contest: Contest) -> str:
     parts = [intro, *_chosen(contest), CHART, "\n## Results\n", _table(contest, verdict), RULE]
     parts += [_differences(verdict), _answer(verdict), *_auto_alpha(contest, verdict)]
     parts += _alpha_rounds()
-    return "\n".join([*parts, *_second(), *_third()])
+    return "\n".join([*parts, *_second(), *_third(), *_holdouts()])
 
 
 def _second() -> Iterator[str]:
@@ -150,6 +162,20 @@ def _third() -> Iterator[str]:
             yield THIRD.format(images=next(iter(labelled(contest, verdict).values())))
         yield f"### {name.capitalize()}\n"
         yield from (_table(contest, verdict), _differences(verdict))
+
+
+def _holdouts() -> Iterator[str]:
+    """What each hold-out changes against every larger one, as trained, as far as it is there."""
+    contest = holdouts_round()
+    if not (verdict := complete(contest)):
+        return
+    columns = [column for column in verdict.columns if column.metric != "aurc"]
+    rows = [
+        [f"{one} less {other.partition(', ')[2]}", *(_cell(c, Line(one), Line(other)) for c in columns)]
+        for other, one in itertools.combinations(verdict.methods, 2)
+    ]
+    head = ["labels", *(column.heading for column in columns)]
+    yield from (HOLDOUTS, _table(contest, verdict), _markdown([head, *rows]))
 
 
 def complete(contest: Contest) -> Verdict | None:

@@ -70,7 +70,7 @@ def stems_of(contest):
 def test_every_result_belongs_to_a_planned_run():
     found = script()
     rounds = {"results": found.contest(), **{name: found.second_round(n) for n, name in found.ROUNDS.items()}}
-    rounds["third"] = found.third_round()
+    rounds |= {"third": found.third_round(), "holdouts": found.holdouts_round()}
     rounds |= {f"alpha-{recipe}": found.alpha_round(recipe) for recipe in found.plan_of()["alpha_options"]}
     for folder, contest in rounds.items():
         there = {path.stem for path in (CONTEST / folder).glob("*.json")}
@@ -107,6 +107,30 @@ def test_every_method_of_the_third_round_belongs_to_an_augmentation_that_is_show
     found = script()
     names = [each.name for name in found.FAMILIES for each in found.third_round(name).candidates]
     assert names == [each.name for each in found.third_round().candidates]
+
+
+def test_a_hold_out_stands_beside_every_larger_one(tmp_path):
+    found = without_results(tmp_path, "holdouts.yaml")
+    contest = found.holdouts_round()
+
+    def value(job, metric, on, severity):
+        return job.recipe.split["validation"] / 1000 if metric.startswith("nll") else 0.5
+
+    assert not list(found._holdouts())
+    for job in contest.planned:
+        make_result(contest, job, value)
+    _, table, less = found._holdouts()
+    assert table.count("12,500") == 9  # of the first, three lines, of the others two
+    cells = [[cell.strip(" *") for cell in line.split("|")] for line in less.splitlines()]
+    assert cells[0][3:5] == ["ECE, %", "NLL"]
+    assert {row[1]: row[4].partition(" ")[0] for row in cells[2:]} == {
+        "AutoLabel, 1,000 held out less 5,000 held out": "-4.000",
+        "AutoLabel, 500 held out less 5,000 held out": "-4.500",
+        "AutoLabel, 250 held out less 5,000 held out": "-4.750",
+        "AutoLabel, 500 held out less 1,000 held out": "-0.500",
+        "AutoLabel, 250 held out less 1,000 held out": "-0.750",
+        "AutoLabel, 250 held out less 500 held out": "-0.250",
+    }
 
 
 def test_auto_is_told_from_the_alpha_that_two_other_seeds_chose(tmp_path):
