@@ -1,6 +1,8 @@
 """What AutoLabel costs beside one-hot labels, and whether its cheap rule loses anything to the exact one.
 
     overhead.py time CIFAR100           seconds of an epoch: one-hot, pooled, exact; four augmentations
+    overhead.py time CIFAR100 --recipe fast-cifar100 --validation 250 --rules pooled --augmentations randaug
+                                        the same where few images are held out
     overhead.py growth                  seconds of `calibrate` against buckets and validation images
     overhead.py inference               time of a forward pass: layouts, folded batch norm, batch sizes
     overhead.py attacks CIFAR10         what fewer steps of PGD would do to the labels, and save
@@ -56,23 +58,24 @@ def words_for(augmentation: str, labels: str) -> list[str]:
     return [f"--regime={REGIMES[augmentation][labels != 'one-hot']}", *LABELS[labels]]
 
 
-def seconds_of_epochs(root: str, rounds: int, train: int, names: list[str]) -> Iterator[dict[str, Any]]:
-    """Train `train` images and a ninth of that for validation; every contender does an epoch in turn."""
-    for augmentation in names:
+def seconds_of_epochs(asked: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Train with some images for validation, a ninth unless told; every contender does an epoch in turn."""
+    held_out = asked.train // 9 if asked.validation is None else asked.validation
+    for augmentation in asked.augmentations:
         trainers = {}
-        for labels in LABELS:
-            words = [*words_for(augmentation, labels), f"--data.root={root}"]
-            words += [f"--split.train={train}", f"--split.validation={train // 9}"]
-            recipe = read_recipe("cpu-cifar100", words)
+        order = ["one-hot", *asked.rules]
+        for labels in order:
+            words = [*words_for(augmentation, labels), f"--data.root={asked.root}"]
+            words += [f"--split.train={asked.train}", f"--split.validation={held_out}"]
+            recipe = read_recipe(asked.recipe, words)
             trainers[labels] = Trainer(recipe, *data_for(recipe), device="cpu")
-        seconds: dict[str, list[float]] = {labels: [] for labels in LABELS}
-        calibrating: dict[str, list[float]] = {labels: [] for labels in LABELS}
-        order = list(LABELS)
+        seconds: dict[str, list[float]] = {labels: [] for labels in order}
+        calibrating: dict[str, list[float]] = {labels: [] for labels in order}
         for trainer in trainers.values():
             for _ in trainer.epoch(lambda step: step >= WARM_UP):
                 pass
             trainer.state = TrainingState()
-        for _ in range(rounds):
+        for _ in range(asked.rounds):
             for labels in order:
                 trainer = trainers[labels]
                 start = time.perf_counter()
@@ -85,14 +88,14 @@ def seconds_of_epochs(root: str, rounds: int, train: int, names: list[str]) -> I
         one_hot = seconds["one-hot"]
         ratios = {
             labels: [mine / other for mine, other in zip(seconds[labels], one_hot, strict=True)]
-            for labels in ("pooled", "exact")
+            for labels in asked.rules
         }
         yield {
             "augmentation": augmentation,
-            "buckets": len(trainers["pooled"].learned.augment.grid),
-            "images": train,
-            "validation": train // 9,
-            "visits": trainers["pooled"].recipe.calibrate.visits,
+            "buckets": len(trainers["one-hot"].learned.augment.grid),
+            "images": asked.train,
+            "validation": held_out,
+            "visits": trainers["one-hot"].recipe.calibrate.visits,
             "seconds": {labels: [round(value, 2) for value in values] for labels, values in seconds.items()},
             "calibrating": {
                 labels: [round(value, 2) for value in values] for labels, values in calibrating.items()
@@ -330,7 +333,10 @@ def main() -> None:
     commands = parser.add_subparsers(dest="command", required=True)
     timed = commands.add_parser("time")
     timed.add_argument("root")
+    timed.add_argument("--recipe", default="cpu-cifar100")
     timed.add_argument("--train", type=int, default=10_000)
+    timed.add_argument("--validation", type=int, help="a ninth of --train if not given")
+    timed.add_argument("--rules", nargs="+", choices=list(RULES), default=list(RULES))
     timed.add_argument("--augmentations", nargs="+", default=list(REGIMES))
     grown = commands.add_parser("growth")
     forward = commands.add_parser("inference")
@@ -353,7 +359,7 @@ def main() -> None:
         run_all(asked.root, asked.out, asked.seeds, asked.augmentations, asked.jobs)
         return
     told: dict[str, Callable[[], Iterator[dict[str, Any]]]] = {
-        "time": lambda: seconds_of_epochs(asked.root, asked.rounds, asked.train, asked.augmentations),
+        "time": lambda: seconds_of_epochs(asked),
         "growth": lambda: seconds_of_calibrate(asked.rounds),
         "inference": lambda: seconds_of_forward(asked.rounds),
         "attacks": lambda: fewer_steps(asked.root, asked.epochs),

@@ -5,6 +5,7 @@ python scripts/contest_page.py
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,22 @@ The second round of the plan: 12,500 images, the network of `fast-cifar100`, all
 out ([second.yaml](../results/contest/second.yaml)); differences are from one-hot labels at T, as above.
 """
 ROUNDS = {16: "second", 64: "second-64"}  # epochs, and the folder of the results
+ALPHAS = ("AutoLabel", "AutoLabel, paper")  # without and with an alpha
+FAMILIES = ("wide crop", "erasing", "mixup")  # each method's name begins with its augmentation
+THIRD = """
+## Crops, erasing and mixup
+
+The third round of the plan: each of these augmentations alone in the place of RandAug, with 250 of the
+{images:,} images held out, all else as in the first round ([third.yaml](../results/contest/third.yaml)).
+Differences are from one-hot labels at T with the same augmentation, for mixup from its own labels at T; the
+last column is the rule above with that as its baseline.
+"""
+HOLDOUTS = """
+## How many to hold out
+
+12,500 labelled images of CIFAR-100 in all, AutoLabel with `fast-cifar100`
+([holdouts.yaml](../results/contest/holdouts.yaml)); then each hold-out less every larger one, as trained.
+"""
 CHART = """
 ![NLL of each method less that of one-hot labels with a temperature](../results/contest/contest.svg)
 
@@ -79,9 +96,27 @@ def second_round(epochs: int) -> Contest:
     return _contest([*words, f"--epochs={epochs}"], "second.yaml", ROUNDS[epochs])
 
 
-def _contest(words: Sequence[str], methods: str, results: str) -> Contest:
+def third_round(family: str = "") -> Contest:
+    """The methods of one augmentation that is not RandAug, or of all of them."""
+    return _contest(plan_of()["third_options"].split(), "third.yaml", "third", family)
+
+
+def holdouts_round() -> Contest:
+    """Learned labels with fewer and fewer images held out."""
+    return _contest(plan_of()["holdouts_options"].split(), "holdouts.yaml", "holdouts")
+
+
+def alpha_round(recipe: str) -> Contest:
+    """A tuned alpha and "auto", with the augmentation and labels of a recipe."""
+    words = plan_of()["alpha_options"][recipe].split()
+    shared = Shared(recipe, ("--data.root=.", *words), MEASURED[:1])
+    return Contest(shared, of_file(FOLDER / "alpha.yaml"), SEEDS, Results(FOLDER / f"alpha-{recipe}"))
+
+
+def _contest(words: Sequence[str], methods: str, results: str, family: str = "") -> Contest:
     shared = Shared(plan_of()["recipe"], ("--data.root=.", *words), MEASURED)
-    return Contest(shared, of_file(FOLDER / methods), SEEDS, Results(FOLDER / results))
+    candidates = [each for each in of_file(FOLDER / methods) if each.name.startswith(family)]
+    return Contest(shared, candidates, SEEDS, Results(FOLDER / results))
 
 
 def plan_of() -> dict[str, Any]:
@@ -104,7 +139,8 @@ def text(contest: Contest) -> str:
     )
     parts = [intro, *_chosen(contest), CHART, "\n## Results\n", _table(contest, verdict), RULE]
     parts += [_differences(verdict), _answer(verdict), *_auto_alpha(contest, verdict)]
-    return "\n".join([*parts, *_second()])
+    parts += _alpha_rounds()
+    return "\n".join([*parts, *_second(), *_third(), *_holdouts()])
 
 
 def _second() -> Iterator[str]:
@@ -116,6 +152,30 @@ def _second() -> Iterator[str]:
     for epochs, verdict in there.items():
         yield f"### {epochs} epochs\n"
         yield from (_table(rounds[epochs], verdict), _differences(verdict))
+
+
+def _third() -> Iterator[str]:
+    """The third round, each augmentation of which has its own baseline, as far as it is there."""
+    there = {name: (each, verdict) for name in FAMILIES if (verdict := complete(each := third_round(name)))}
+    for number, (name, (contest, verdict)) in enumerate(there.items()):
+        if number == 0:
+            yield THIRD.format(images=next(iter(labelled(contest, verdict).values())))
+        yield f"### {name.capitalize()}\n"
+        yield from (_table(contest, verdict), _differences(verdict))
+
+
+def _holdouts() -> Iterator[str]:
+    """What each hold-out changes against every larger one, as trained, as far as it is there."""
+    contest = holdouts_round()
+    if not (verdict := complete(contest)):
+        return
+    columns = [column for column in verdict.columns if column.metric != "aurc"]
+    rows = [
+        [f"{one} less {other.partition(', ')[2]}", *(_cell(c, Line(one), Line(other)) for c in columns)]
+        for other, one in itertools.combinations(verdict.methods, 2)
+    ]
+    head = ["labels", *(column.heading for column in columns)]
+    yield from (HOLDOUTS, _table(contest, verdict), _markdown([head, *rows]))
 
 
 def complete(contest: Contest) -> Verdict | None:
@@ -277,18 +337,30 @@ def is_baseline(line: Line) -> bool:
 
 
 def _auto_alpha(contest: Contest, verdict: Verdict) -> Iterator[str]:
-    """How AutoLabel's own step compares with the tuned alpha, on augmented validation images."""
-    names = ("AutoLabel", "AutoLabel, paper")
-    if not set(names) <= set(verdict.methods):
-        return
-    by_seed = [_augmented_nll(contest, name) for name in names]
+    """How AutoLabel's own step compares with the tuned alpha."""
+    if set(ALPHAS) <= set(verdict.methods):
+        yield "\n## No alpha to tune?\n"
+        yield _auto_less_tuned(contest)
+
+
+def _alpha_rounds() -> Iterator[str]:
+    """The same with recipes as they come, as far as it is there."""
+    for recipe in plan_of()["alpha_options"]:
+        alone = alpha_round(recipe)
+        if (found := complete(alone)) and set(ALPHAS) <= set(found.methods):
+            yield f"### `{recipe}`\n"
+            yield from (*_chosen(alone), _auto_less_tuned(alone))
+
+
+def _auto_less_tuned(contest: Contest) -> str:
+    """The NLL of both on augmented validation images, and their difference seed by seed."""
+    by_seed = [_augmented_nll(contest, name) for name in ALPHAS]
     seeds = sorted(set.intersection(*map(set, by_seed)))
     auto, tuned = ([each[seed] for seed in seeds] for each in by_seed)
     part = Part("", [], [ours - theirs for ours, theirs in zip(auto, tuned, strict=True)])
     low, high = part.interval
     word = "certainly higher" if low > 0 else "certainly lower" if high < 0 else "not told apart"
-    yield "\n## No alpha to tune?\n"
-    yield (
+    return (
         f'NLL of augmented validation images: {METRICS["nll"].mean_and_spread(auto)} with `alpha="auto"`, '
         f"{METRICS['nll'].mean_and_spread(tuned)} with the chosen alpha; difference {part.mean:+.3f} "
         f"[{low:+.3f}, {high:+.3f}], {word}.\n"

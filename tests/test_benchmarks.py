@@ -3,12 +3,14 @@
 import importlib
 import json
 import subprocess
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
 import torch
 
 from auglabel import RandAug
+from auglabel.lab.recipe.read import read_recipe
 
 
 @pytest.fixture
@@ -26,6 +28,26 @@ def test_a_loss_is_judged_by_its_paired_upper_bound(benchmark):
     assert told["quarter of one-hot - exact"] == pytest.approx(4.3 / 3 / 4, abs=1e-5)
     assert told["nothing lost"]
     assert not overhead.lost([0.5] * 3, [0.5, 0.7, 0.6], [0.4, 0.6, 0.7])["nothing lost"]
+
+
+def test_epochs_are_timed_with_as_many_images_held_out_as_asked_for(benchmark, monkeypatch):
+    overhead = benchmark("overhead")
+
+    def small(name, words):
+        assert name == "mine"
+        words = [word for word in words if not word.startswith("--data")]
+        return read_recipe("embedded", [*words, "--model.widths=[4,4,4]", "--batch_size=20"])
+
+    monkeypatch.setattr(overhead, "read_recipe", small)
+    options = {"train": 45, "validation": 10, "rules": ["pooled"], "augmentations": ["mixup"], "rounds": 2}
+    asked = Namespace(root="here", recipe="mine", **options)
+    (line,) = overhead.seconds_of_epochs(asked)
+    assert (line["images"], line["validation"], line["buckets"]) == (45, 10, 5)
+    assert {labels: len(rounds) for labels, rounds in line["seconds"].items()} == {"one-hot": 2, "pooled": 2}
+    assert line["calibrating"]["one-hot"] == [0, 0]
+    assert line["ratio"]["pooled"] == pytest.approx(sum(line["ratios"]["pooled"]) / 2, abs=1e-3)
+    asked.validation = None
+    assert next(overhead.seconds_of_epochs(asked))["validation"] == 5  # a ninth
 
 
 def test_a_monotone_fit_pools_what_rises(benchmark):

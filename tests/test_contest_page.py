@@ -1,9 +1,11 @@
 """The page of the contest is made of its results, and decides by the rule that its plan wrote down."""
 
 import importlib.util
+import shutil
 from pathlib import Path
 
 import pytest
+from made_results import make_result
 
 from auglabel.lab.methods.comparisons import OVERALL, Comparison
 from auglabel.lab.methods.verdict import CLEAN, Line, Verdict
@@ -21,6 +23,15 @@ def script():
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def without_results(folder, methods):
+    """The script in a folder that has the plan and a file of methods."""
+    found = script()
+    for name in ("plan.yaml", methods):
+        shutil.copy(CONTEST / name, folder)
+    found.FOLDER = folder
+    return found
 
 
 def row(place, values, at_t):
@@ -59,9 +70,83 @@ def stems_of(contest):
 def test_every_result_belongs_to_a_planned_run():
     found = script()
     rounds = {"results": found.contest(), **{name: found.second_round(n) for n, name in found.ROUNDS.items()}}
+    rounds |= {"third": found.third_round(), "holdouts": found.holdouts_round()}
+    rounds |= {f"alpha-{recipe}": found.alpha_round(recipe) for recipe in found.plan_of()["alpha_options"]}
     for folder, contest in rounds.items():
         there = {path.stem for path in (CONTEST / folder).glob("*.json")}
         assert there <= stems_of(contest), folder
+
+
+def nll_by_method(job, metric, on, severity):
+    """Baselines have an NLL of 3, 2 and 1.5, which are those of no other; all else has 1."""
+    baselines = {"wide_crop_one-hot": 3.0, "erasing_one-hot": 2.0, "mixup_its_own_labels": 1.5}
+    return baselines.get(job.name.rpartition("-")[0], 1.0) if metric.startswith("nll") else 0.5
+
+
+def test_each_augmentation_of_the_third_round_has_a_baseline_of_its_own(tmp_path):
+    found = without_results(tmp_path, "third.yaml")
+    assert not list(found._third())  # nothing is said before its runs
+    everything = found.third_round()
+    for job in everything.planned:
+        make_result(everything, job, nll_by_method)
+    intro, *parts = found._third()
+    assert "250 of the\n6,000 images held out" in intro
+    differences = {parts[n].strip("# \n"): parts[n + 2].splitlines()[3:] for n in range(0, len(parts), 3)}
+    starts = {name: [line.partition(" [")[0] for line in lines] for name, lines in differences.items()}
+    assert starts == {
+        "Wide crop": [
+            "| wide crop, Soft Augmentation, T | **-2.000",
+            "| wide crop, AutoLabel given back, T | **-2.000",
+        ],
+        "Erasing": ["| erasing, AutoLabel given back, T | **-1.000"],
+        "Mixup": ["| mixup, AutoLabel given back, T | **-0.500"],
+    }
+
+
+def test_every_method_of_the_third_round_belongs_to_an_augmentation_that_is_shown():
+    found = script()
+    names = [each.name for name in found.FAMILIES for each in found.third_round(name).candidates]
+    assert names == [each.name for each in found.third_round().candidates]
+
+
+def test_a_hold_out_stands_beside_every_larger_one(tmp_path):
+    found = without_results(tmp_path, "holdouts.yaml")
+    contest = found.holdouts_round()
+
+    def value(job, metric, on, severity):
+        return job.recipe.split["validation"] / 1000 if metric.startswith("nll") else 0.5
+
+    assert not list(found._holdouts())
+    for job in contest.planned:
+        make_result(contest, job, value)
+    _, table, less = found._holdouts()
+    assert table.count("12,500") == 9  # of the first, three lines, of the others two
+    cells = [[cell.strip(" *") for cell in line.split("|")] for line in less.splitlines()]
+    assert cells[0][3:5] == ["ECE, %", "NLL"]
+    assert {row[1]: row[4].partition(" ")[0] for row in cells[2:]} == {
+        "AutoLabel, 1,000 held out less 5,000 held out": "-4.000",
+        "AutoLabel, 500 held out less 5,000 held out": "-4.500",
+        "AutoLabel, 250 held out less 5,000 held out": "-4.750",
+        "AutoLabel, 500 held out less 1,000 held out": "-0.500",
+        "AutoLabel, 250 held out less 1,000 held out": "-0.750",
+        "AutoLabel, 250 held out less 500 held out": "-0.250",
+    }
+
+
+def test_auto_is_told_from_the_alpha_that_two_other_seeds_chose(tmp_path):
+    found = without_results(tmp_path, "alpha.yaml")
+    alone = found.alpha_round("cpu-cifar10")
+    for job in alone.choosing:
+        alpha = job.recipe.labels.options["alpha"]
+        make_result(alone, job, augmented_nll=abs(alpha - 0.1))
+    auto, paper = alone.candidates
+    for number, job in enumerate([*alone.jobs(auto), *alone.jobs(paper)]):
+        make_result(alone, job, augmented_nll=1.0 if number < 4 else (1.1, 1.3, 1.1, 1.3)[number - 4])
+    # differences -0.1, -0.3, -0.1, -0.3: mean -0.2, sd 0.11547, t(0.975; 3) = 3.18245
+    heading, chosen, told = found._alpha_rounds()
+    assert heading == "### `cpu-cifar10`\n"
+    assert "of labels.alpha 0.005, 0.02, 0.1, 0.5, 0.1 has the lowest NLL" in chosen
+    assert "difference -0.200 [-0.384, -0.016], certainly lower" in told
 
 
 def test_a_lower_nll_than_one_hot_at_its_temperature_and_nothing_worse_may_be_the_default():

@@ -107,6 +107,17 @@ def test_uniform_labels_are_one_over_the_classes_and_learned_ones_wait_below():
     assert torch.equal(policy.table, plain.table)
 
 
+def test_uniform_labels_do_not_make_a_bucket_lend_its_gap(linear_model, grey_images):
+    """A pool lets buckets lend theirs whose label can still move; 1/K says nothing of that."""
+    policy = DestroyedAutoLabel(10, 82, treat="uniform")
+    policy.destroyed[7] = True
+    policy.table[7] = 0.1
+    together, told = AugmentAndLabel(RandAug(), policy=policy), []
+    together.pool.register_forward_pre_hook(lambda pool, given: told.append(given[1].clone()))
+    together.update(linear_model, [(grey_images, torch.arange(500) % 10)])
+    assert torch.equal(told[0], torch.ones(82))
+
+
 def test_skipped_buckets_keep_the_label_of_autolabel():
     plain, policy = AutoLabel(10, 2, alpha=0.5), judged(5, 60, alpha=0.5)
     plain.update(seen_right(5, 60))

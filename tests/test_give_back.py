@@ -3,6 +3,7 @@
 import json
 import re
 from functools import partial
+from multiprocessing import active_children
 
 import pytest
 import torch
@@ -75,6 +76,20 @@ def test_each_epoch_sees_the_images_of_a_hand_made_list():
         assert sorted({row for batch in seen for row in batch}) == (
             sorted(parts.validation.rows.tolist()) if epoch < 2 else []
         )
+
+
+def test_worker_processes_of_images_held_out_end_when_these_are_given_back():
+    recipe = read_recipe("embedded", [*SMALL, *BACK, "--regime=randaug_autolabel"])
+    data, parts = data_for(recipe)
+    for source in (parts.train.source, parts.train, parts.validation):
+        source.streams = True  # as are images that are decoded when they are needed
+    trainer, counts, others = Trainer(recipe, data, parts, device="cpu", workers=1), [], active_children()
+    for _ in range(3):
+        for _ in trainer.epoch(lambda step: False):
+            pass
+        trainer.end_epoch()
+        counts.append(len(set(active_children()) - set(others)))
+    assert counts == [2, 2, 1]  # one for training and one for validation images; then one for all
 
 
 def test_the_loop_does_what_a_plain_loop_does_to_the_bit():

@@ -13,6 +13,7 @@ from auglabel import RandAug, cli
 from auglabel.lab.recipe.build import data_for
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.runs.run import Run
+from auglabel.lab.sweep.job import Job
 from auglabel.lab.train.learned import Replay, labelled_images, replayed, tables_of
 from auglabel.lab.train.saving import checkpoint_of, restore
 from auglabel.lab.train.trainer import Trainer
@@ -117,6 +118,20 @@ def test_the_labels_of_each_epoch_are_those_that_the_first_run_trained_with(firs
     kept = [[v for kind in grid.kinds for v in each.confidence[kind]] for each in first.history()]
     assert used[0].eq(1).all()
     assert [table.tolist() for table in used[1:]] == kept[:2]
+
+
+def test_a_first_run_that_was_trained_again_makes_another_job(first, tmp_path):
+    """Results of a sweep that replays it are then made again, not taken from before."""
+    shutil.copytree(first.path, tmp_path / "run")
+
+    def digest():
+        return Job("second", read_recipe("embedded", replaying(Run(tmp_path / "run")))).digest
+
+    before = digest()
+    assert digest() == before
+    shutil.rmtree(tmp_path / "run")
+    run_of(tmp_path / "run", "--regime=randaug_autolabel", "--alpha=0.1")
+    assert digest() != before
 
 
 def test_a_first_run_that_began_with_a_table_is_replayed_from_it(tmp_path):

@@ -266,6 +266,7 @@ def test_a_range_of_ten_times_is_drawn_by_its_logarithm(low, high, log):
         (["--search", "alpha=a..b", "--trials", "2"], r"alpha must have a range"),
         (["--search", "alhpa=0.1..1", "--trials", "2"], r'no option "alhpa".*"labels.alpha"'),
         (["--search", "momentum=0.1..2", "--trials", "2"], r"momentum must be in \[0, 1\], got 2"),
+        (["--search", "give_back=0.5..0.9", "--trials", "2"], r"images, on which give_back trains"),
         (["--search", "epochs=1..3", "--trials", "4"], r"--trials 4 is more than the 3 values there are"),
         (["--search", "alpha=0.1..1", "--trials", "2", "--labels.alpha=3"], r"by --labels.alpha: leave one"),
         (

@@ -151,8 +151,8 @@ class AugmentAndLabel(nn.Module):
             generator=_generator(turn) if generator is None else generator,
         )
         seen, *clean = seen.parted(len(self.augment.grid)) if self.policy.needs_clean else [seen]
-        table = self.policy.table if isinstance(self.policy, TablePolicy) else None
-        self.policy.update(self.pool(seen, table) if self.rule == "pooled" else seen, *clean)
+        learned = self.policy.learned_table if isinstance(self.policy, TablePolicy) else None
+        self.policy.update(self.pool(seen, learned) if self.rule == "pooled" else seen, *clean)
         self.updates += 1
         return seen
 

@@ -52,6 +52,10 @@ class DestroyedAutoLabel(AutoLabel):
         self.register_buffer("learned", self.table.clone())
 
     @property
+    def learned_table(self) -> Tensor:
+        return self.learned
+
+    @property
     def drawn(self) -> Tensor | None:
         """All but the destroyed; all if none would be left."""
         skipped = self.treat == "skip" and self.destroyed.any() and not self.destroyed.all()

@@ -130,6 +130,11 @@ class TablePolicy(LabelPolicy):
         low, high = (float(edge) for edge in self.table.aminmax())
         return f"{super().extra_repr()}, {len(self.table)} buckets from {low:.3f} to {high:.3f}"
 
+    @property
+    def learned_table(self) -> Tensor:
+        """The labels that updates move: `table`, but where a policy labels some buckets otherwise."""
+        return self.table
+
     def confidence(self, view: View) -> Tensor:
         require_range("view.bucket", view.bucket, len(self.table), "buckets")
         return self.table[view.bucket]

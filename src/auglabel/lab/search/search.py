@@ -185,6 +185,11 @@ def search_at(shared: Shared, point: Point, text: str, seed: int, results: Resul
     for each in ranges:
         above = shared.recipe_at(shared.point({**point.values, **lowest, each.option: each.high}))
         resolved.append(_resolved(each, flat(below.as_dict()), flat(above.as_dict())))
+    if any(each.key == "give_back" for each in resolved):
+        raise UserError(
+            "--search: a search goes by validation images, on which give_back trains: "
+            "compare some values with --over and --measure clean."
+        )
     held_out = below.changed("give_back", None)  # what a search goes by
     return Search(shared, point, held_out, tuple(resolved), seed, results, journal)
 

@@ -33,6 +33,7 @@ from auglabel.lab.sweep.measurement import Measurement, digest_words
 from auglabel.lab.sweep.result import KindReadings, Result, ResultEvaluation, read_result, readings_of
 from auglabel.lab.sweep.several import train_by_several
 from auglabel.lab.train.feed import batches, in_turn
+from auglabel.lab.train.learned import replayed
 from auglabel.lab.train.train import TrainOptions, train
 from auglabel.measure import calibrate
 from auglabel.table_file import FORMAT as TABLE
@@ -63,13 +64,18 @@ class Job:
 
     @cached_property
     def digest(self) -> str:
-        """A hash of all that decides the result and is not a default, so that a new option changes none."""
+        """A hash of all that decides the result and is not a default, so that a new option changes none.
+
+        The labels of a run that is replayed decide too: it may have been trained again.
+        """
         given = flat(self.plain)
         expected = defaults_of({section: given[f"{section}.name"] for section in MENUS})
         expected |= {f"{section}.name": ... for section in MENUS}  # names always count,
         expected["optimizer.name"] = "sgd"  # but for this one, which older results do not have
         unusual = {key: value for key, value in given.items() if value != expected.get(key, ...)}
-        decides = [unusual, digest_words(self.measured), self.views]
+        decides: list[object] = [unusual, digest_words(self.measured), self.views]
+        if (first := replayed(self.recipe)) is not None and first.tables_file.is_file():
+            decides.append(first.tables_file.read_text(encoding="utf-8"))
         return hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()[:8]
 
     @property

@@ -118,6 +118,8 @@ class Trainer:
         order, number = self._order(self.state.epoch), self.state.epoch
         shares = [rows[self.rank :: self.world] for rows in order[self.state.batch :]]
         draw = seed_for(self.seed, "crop", number)
+        if self.gives_back:  # worker processes of the other feeds, if there are any, would idle to the end
+            self.feeds[0], self.validation = self.feeds[1], feed.Feed(self.parts.validation)
         loaded = self.feeds[self.gives_back].batches(shares, draw)
         self.model.train()
         for rows in order[self.state.batch :]:
