@@ -103,6 +103,13 @@ def links(app: Any, doctree: nodes.document) -> None:
             node.replace_self(node.children)
 
 
+def unbroken(app: Any, doctree: nodes.document) -> None:
+    """43.1 ± 0.3 stays on one line in the cells of tables."""
+    for cell in doctree.findall(nodes.entry):
+        for text in list(cell.findall(nodes.Text)):
+            text.parent.replace(text, nodes.Text(text.replace(" ± ", "\u00a0±\u00a0")))
+
+
 def public(app: Any, env: Any, node: nodes.Element, text: nodes.Node) -> nodes.Node | None:
     """auglabel.labels.OneHot is found under its public name; what has none stays text, if it is there."""
     target = str(node.get("reftarget", ""))
@@ -138,6 +145,7 @@ def setup(app: Any) -> None:
     app.connect("env-before-read-docs", lambda app, env, docnames: setattr(env, "shown_files", set()))
     app.connect("source-read", contents)
     app.connect("doctree-read", links)
+    app.connect("doctree-read", unbroken)
     app.connect("missing-reference", public)
     app.connect("autodoc-process-docstring", plain)
     app.connect("html-collect-pages", more_pages)

@@ -244,7 +244,7 @@ def test_a_program_for_a_fixed_number_of_images_gives_what_the_network_gives(fix
     ("shape", "most", "told"),
     [
         ((8, 1, 28, 28), 64, "does not take images of shape (100, 1, 28, 28)"),  # 64 at a time at most
-        ((8, 1, 24, 24), 1024, "does not take the 1 x 28 x 28 images of embedded"),
+        ((8, 1, 24, 24), 1024, "does not take the 1 x 28 x 28 images of embedded Fashion-MNIST"),
     ],
 )
 def test_a_program_for_other_batches_or_images_gets_one_sentence(shape, most, told, tmp_path, capsys):

@@ -3,6 +3,7 @@
 import io
 import os
 import pickle
+import shutil
 import struct
 import subprocess
 import sys
@@ -72,6 +73,18 @@ def test_classes_are_the_sorted_folder_names_and_rows_the_sorted_files(tree):
     assert (data.train.fetch(torch.tensor([4]))[0].numpy() == expected).all()
     assert data.notes == ("class folders in train/ and test/",)
     assert not data.train.streams
+
+
+def test_data_are_named_after_their_folder_or_the_one_around_it_if_that_says_nothing(
+    tree, tmp_path, monkeypatch
+):
+    assert folder(tree).name == "tree"
+    assert folder(pack(tree, tmp_path / "v1.tar")).name == "v1"
+    tree = tree.rename(tmp_path / "digits 1.5")
+    monkeypatch.chdir(tree)
+    assert folder(".").name == "digits 1.5"
+    shutil.move(tree / "test", tmp_path / "gone")
+    assert folder("train").name == "digits 1.5/train"
 
 
 @pytest.mark.parametrize("prefix", ["", "./", "wrapper/"])

@@ -299,7 +299,8 @@ def test_audit_share_and_report_know_that_nothing_was_held_out(back, tmp_path, c
     assert cli.main(["share", str(back.path), str(tmp_path / "shared")]) == 0
     card = (tmp_path / "shared" / "README.md").read_text()
     assert "No temperature was fitted: the validation images were trained on, too." in card
-    assert "on 150 images of embedded, joined by 60 validation images after 70% of the epochs, with" in card
+    joined = "joined by 60 validation images after 70% of the epochs, with"
+    assert f"on 150 images of embedded Fashion-MNIST, {joined}" in card
     assert load_shared(tmp_path / "shared").temperature == 1
     assert cli.main(["eval", str(back.path), "--resamples=0", "--images=20"]) == 0
     assert cli.main(["report", str(back.path), f"--out={tmp_path / 'page.html'}"]) == 0

@@ -71,6 +71,7 @@ def test_an_epoch_is_one_line_without_what_it_does_not_say(tmp_path):
         seconds={"calibrating": 1.0},
         images_per_second=3.0,
         calibration_share=0.25,
+        cpu_seconds=5.0,
     )
     assert list(short.as_json()) == ["epoch", "loss"]
     for epoch in (short, full):
@@ -100,7 +101,7 @@ def test_a_split_is_read_as_it_was_written(tmp_path):
 
 def test_facts_of_a_checkpoint_are_read_as_they_were_written():
     facts = CheckpointFacts(
-        TrainingState(epoch=2, batch=3, loss=1.5, images=9, best=0.5, training=4.0, calibrating=1.0),
+        TrainingState(epoch=2, batch=3, loss=1.5, images=9, best=0.5, training=4.0, calibrating=1.0, cpu=6.0),
         2,
         {"scale": 8.0},
         {"rank0": {"loss": 1.0, "images": 4}, "rank1": {"loss": 0.5, "images": 5}},

@@ -4,12 +4,13 @@ import sys
 from html.parser import HTMLParser
 
 import pytest
-from made_runs import corrupted, evaluation, make_run, row, write_evaluation
+from made_runs import CHECKSUM, corrupted, evaluation, make_run, row, write_evaluation
 
 from auglabel.cli import main
 from auglabel.corrupt import SUITES
 from auglabel.lab.methods.comparisons import OVERALL, comparisons_of
 from auglabel.lab.methods.methods import methods_of, read_run
+from auglabel.lab.report.figure import ends_of
 from auglabel.lab.report.figures import figures_of
 from auglabel.lab.report.page import parts_of
 from auglabel.lab.report.report import LARGEST
@@ -130,6 +131,37 @@ def test_labels_are_the_mean_over_seeds_at_every_epoch(tmp_path):
     assert (slider.values, slider.start) == ([1, 2, 3], 3)
 
 
+@pytest.mark.parametrize(
+    ("values", "ends"),
+    [
+        ([1.0, 2.0, 3.0], (None, None)),  # too few to call one of them far
+        ([*range(10), 100], (None, 13.0)),  # the middle 80 % are 1 to 9: 9 + 8 / 2
+        ([*range(10), 30], (None, None)),  # within 9 + 3 x 8
+        ([-100, *range(1, 11)], (-3.0, None)),  # the middle 80 % are 1 to 9: 1 - 8 / 2
+        ([5.0] * 20, (None, None)),
+    ],
+)
+def test_an_axis_leaves_out_values_that_would_flatten_the_rest(values, ends):
+    assert ends_of(values) == ends
+
+
+def test_a_spike_is_cut_off_and_the_page_says_so(tmp_path):
+    run = make_run(tmp_path / "a", epochs=20)
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    lines[10]["validation"]["nll"] = 1000.0
+    (run / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    note = figure(part_of(run), "training").note
+    assert note.endswith("The axis leaves out a few far values of validation NLL, to show the rest.")
+    assert "leaves out" not in figure(part_of(make_run(tmp_path / "b")), "training").note
+
+
+def test_the_page_says_which_images_these_are(tmp_path):
+    data = {"name": "digits", "checksum": CHECKSUM, "images": {"train": 9}, "shape": [3, 16, 20]}
+    run = make_run(tmp_path / "a", data=data | {"classes": list("abcdefgh")})
+    assert part_of(run).about == "8 classes: a, b, c, d, e, f, ...; colour, 20 x 16 pixels"
+    assert part_of(make_run(tmp_path / "older")).about == ""
+
+
 def test_time_is_told_apart_into_training_calibrating_and_validating(tmp_path):
     records = figure(part_of(make_run(tmp_path / "a", epochs=4)), "cost").records
     assert [record[1:] for record in records] == [
@@ -138,7 +170,7 @@ def test_time_is_told_apart_into_training_calibrating_and_validating(tmp_path):
         ["validating", 1.0],
     ]
     assert part_of(tmp_path / "a").costs.body == [
-        ["RandAug + one-hot", "1,234", "1,000", "4", "11", "500", "18.2%"]
+        ["RandAug + one-hot", "1,234", "1,000", "4", "11", "20", "500", "18.2%"]
     ]
 
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 from browser import asked_for, browser
-from made_runs import corrupted, evaluation, make_run, write_evaluation
+from made_runs import corrupted, evaluation, make_run, row, write_evaluation
 
 from auglabel.cli import main
 
@@ -181,3 +181,35 @@ def test_on_a_phone_nothing_sticks_out(opened):
         assert max(wide) <= 390
     finally:
         opened.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_whoever_reads_by_ear_hears_what_is_chosen_and_can_scroll_by_keyboard(opened):
+    label = "return document.querySelector('#severity-0 .chart').getAttribute('aria-label')"
+    assert opened.execute_script(label) == "Against severity, ECE, 10 images"
+    choose(opened, "severity-0", "metric", 1)
+    assert opened.execute_script(label) == "Against severity, accuracy, 10 images"
+    described = opened.execute_script(
+        "return [...document.querySelectorAll('.chart')].every("
+        "(each) => document.getElementById(each.getAttribute('aria-describedby')).textContent.length > 20)"
+    )
+    assert described
+    regions = opened.execute_script(
+        "return [...document.querySelectorAll('.scroll')].map((each) => [each.tabIndex, each.ariaLabel])"
+    )
+    assert all(place == 0 and name for place, name in regions)
+
+
+def test_bins_of_few_images_are_pale_with_a_dashed_edge(running, tmp_path):
+    bins = {"count": [1.0, 999.0], "confidence": [0.4, 900.0], "correct": [1.0, 900.0]}
+    found = {"rows": [row(0.9, 0.1, bins=bins)], "means": []}
+    assert (
+        main(["report", str(make_run(tmp_path / "a", evaluation=found)), f"--out={tmp_path / 'p.html'}"]) == 0
+    )
+    running.get((tmp_path / "p.html").as_uri())
+    wait(running, "return document.body.dataset.drawn === 'yes'")
+    bars = running.execute_script(
+        "return [...document.querySelectorAll('#reliability-0 .mark-rect path')].map("
+        "(each) => [each.getAttribute('stroke-dasharray'), each.getAttribute('fill-opacity')])"
+    )
+    assert bars[:2] == [["3,3", "0.1"], ["1,0", "0.9"]]
+    assert len(bars) == 4  # and the share of each bin below

@@ -1,6 +1,7 @@
 """Runs as a user has them: in a directory, interrupted, resumed, by several processes, on bad days."""
 
 import fcntl
+import itertools
 import json
 import os
 import random
@@ -16,6 +17,7 @@ import termios
 import time
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -27,6 +29,7 @@ from auglabel.lab.runs.checkpoint import load_checkpoint, save_checkpoint
 from auglabel.lab.runs.records import TIMES, Resumed
 from auglabel.lab.runs.run import Run
 from auglabel.lab.train import train as train_module
+from auglabel.lab.train import trainer
 from auglabel.table_file import load_table
 
 ROOT = Path(__file__).parents[1]
@@ -94,6 +97,18 @@ def test_a_run_holds_all_that_is_needed_to_understand_and_use_it(whole):
         *("recipe.yaml", "run.json", "split.safetensors", "metrics.jsonl", "tables.jsonl", "table.json"),
         *("model.safetensors", "checkpoints", ".lock"),
     }
+
+
+def test_cpu_time_adds_up_over_epochs_and_goes_on_where_a_run_resumes(tmp_path, monkeypatch):
+    """A clock that moves by a second each time it is read: four steps and the end of an epoch take five."""
+    clock = itertools.count()
+    clocks = SimpleNamespace(perf_counter=time.perf_counter, process_time=lambda: float(next(clock)))
+    monkeypatch.setattr(trainer, "time", clocks)
+    assert train(tmp_path / "run", epochs=2) == 0
+    assert [line.cpu_seconds for line in Run(tmp_path / "run").epochs()] == [5.0, 10.0]
+    assert train(tmp_path / "stopped", "--max-steps=6", epochs=2) == 0
+    assert train(tmp_path / "stopped", "--resume", epochs=2) == 0
+    assert [line.cpu_seconds for line in Run(tmp_path / "stopped").epochs()] == [5.0, 10.0]
 
 
 def test_a_run_says_what_share_of_its_time_calibration_took(tmp_path, capsys):

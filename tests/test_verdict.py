@@ -76,7 +76,41 @@ def test_one_seed_tells_nothing(tmp_path):
     learned = ("randaug_autolabel", 0.99, 0.01, 0.1, 0.01, 0.1)
     found = verdict(tmp_path, {"one-hot": PLAIN, "AutoLabel": learned}, seeds=1)
     assert found.sentences == ["With one seed of one-hot nothing can be told apart: train at least three."]
-    assert {cell.mark for _, cells in found.rows for cell in cells} == {"", "best"}
+    assert {cell.mark for _, cells in found.rows for cell in cells} == {""}
+
+
+def test_a_single_seed_keeps_the_interval_that_eval_gave_it(tmp_path):
+    found = evaluated(0.7, 0.1, 1.2, 0.03, 1.0)
+    found["rows"][0]["figures"]["ece"] = {"value": 0.1, "low": 0.084, "high": 0.12}
+    found["rows"][0]["scaled"]["T"]["nll"] = {"value": 1.0, "low": 0.9, "high": 1.1}
+    path = make_run(tmp_path / "one", evaluation=found)
+    rows = dict(verdict_of({path: "one-hot"}).rows)
+    assert [cell.text for cell in rows["one-hot"]] == ["70.0", "10.0 [8.4, 12.0]", "1.200"]
+    assert [cell.text for cell in rows["one-hot, T"]] == ["70.0", "3.0", "1.000 [0.900, 1.100]"]
+
+
+def test_intervals_of_single_runs_give_way_to_the_spread_over_seeds(tmp_path):
+    titles = {}
+    for seed in range(2):
+        found = evaluated(0.7, 0.1 + 0.02 * seed, 1.2, 0.03, 1.0)
+        found["rows"][0]["figures"]["ece"] |= {"low": 0.0, "high": 1.0}
+        titles[make_run(tmp_path / f"{seed}", seed=seed, evaluation=found)] = "one-hot"
+    rows = dict(verdict_of(titles).rows)
+    assert rows["one-hot"][1].text == "11.0 ± 1.4"
+
+
+def test_the_advice_names_the_images_where_only_some_show_it(tmp_path):
+    titles = {}
+    for name, regime, nll in (("one-hot", "randaug", 1.0), ("learned", "randaug_autolabel", 0.8)):
+        for seed in range(2):
+            path = make_run(
+                tmp_path / f"{name}{seed}", regime, seed, evaluation=evaluated(0.7, 0.1, nll, 0.1, nll)
+            )
+            write_evaluation(path, corrupted({("fog", 1): 0.1}) | {"epoch": 3}, stem="corrupted")
+            titles[path] = name
+    assert verdict_of(titles).sentences[-1] == (
+        "Use learned: its NLL on clean images is lower than that of one-hot, T, its accuracy no lower."
+    )
 
 
 def test_no_difference_is_said_where_the_interval_has_zero(tmp_path):

@@ -67,7 +67,9 @@ def embedded() -> DataSet:
     train = InMemory(images, torch.cat([parts.train.labels, parts.validation.labels]))
     notes = ["3,000 training and 1,000 validation images of Fashion-MNIST come as one"]
     test = InMemory(*parts.test)
-    return in_memory("embedded", CLASSES, train, test, mean=(0.2860,), std=(0.3530,), notes=notes)
+    return in_memory(
+        "embedded Fashion-MNIST", CLASSES, train, test, mean=(0.2860,), std=(0.3530,), notes=notes
+    )
 
 
 def _split(arrays: np.lib.npyio.NpzFile, name: str) -> Split:

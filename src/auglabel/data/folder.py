@@ -24,6 +24,7 @@ from auglabel.util.checks import kind_of, require_number, require_whole
 IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))  # mean, std
 GREY = ((0.449,), (0.226,))  # their averages
 VERSION = 1  # of what a cache entry holds
+NO_NAMES = ("data", "dataset", "datasets", "images", "photos", "pictures", "train", "training")
 
 Crop = Literal["none", "random_resized"]
 
@@ -177,7 +178,7 @@ def _halves(
     pixels = torch.from_numpy(images)
     train = InMemory(pixels[:count], labels[:count])
     test = InMemory(pixels[count:], labels[count:]) if count < len(labels) else None
-    return in_memory(where.stem, classes, train, test, mean=mean, std=std, notes=notes)
+    return in_memory(_name(where), classes, train, test, mean=mean, std=std, notes=notes)
 
 
 def _streamed(
@@ -193,7 +194,14 @@ def _streamed(
         test = Streamed(files.take(range(count, len(files))), labels[count:], frame, one_size, crops=None)
     mean, std = usual_statistics(frame.channels)
     notes = (*layout.notes, "streamed: images are decoded as they are needed", *more)
-    return DataSet(files.where.stem, layout.classes, train, test, mean, std, digest.hexdigest(), notes)
+    return DataSet(_name(files.where), layout.classes, train, test, mean, std, digest.hexdigest(), notes)
+
+
+def _name(where: Path) -> str:
+    """Name of the folder or tar, behind that of the folder around it where it says nothing: digits/images."""
+    where = Path(os.path.abspath(where))
+    name = where.stem if where.is_file() else where.name
+    return f"{where.parent.name}/{name}" if name.lower() in NO_NAMES else name
 
 
 def usual_statistics(channels: int) -> tuple[tuple[float, ...], tuple[float, ...]]:

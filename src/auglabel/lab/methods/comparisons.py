@@ -88,6 +88,16 @@ class Comparison:
         return BinSums(*([sum(cell) for cell in zip(*part, strict=True)] for part in together))
 
 
+def cell_of(metric: str, rows: Sequence[MeasuredRow]) -> str:
+    """Mean ± standard deviation over seeds, or of a single one the value and its interval in brackets."""
+    values, kind = _all([row.value(metric) for row in rows]), metric_named(metric)
+    if not values:
+        return "-"
+    ends = rows[0].intervals.get(metric, ()) if len(rows) == 1 else ()
+    interval = f" [{', '.join(map(kind.shown, ends))}]" if ends else ""
+    return f"{kind.mean_and_spread(values)}{interval}"
+
+
 def _all(values: Sequence[float | None]) -> list[float]:
     """The values, or none of them if one is missing."""
     known = [float(value) for value in values if value is not None]

@@ -7,15 +7,16 @@ out 0, each metric by itself; anything else is called equal. With one seed nothi
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from typing_extensions import Self
 
-from auglabel.lab.methods.comparisons import OVERALL, Comparison, Place
+from auglabel.lab.methods.comparisons import OVERALL, Comparison, Place, cell_of
 from auglabel.lab.methods.methods import Method
 from auglabel.lab.paper.claim_verdicts import Part
+from auglabel.lab.runs.evaluations import MeasuredRow
 from auglabel.lab.runs.metric_list import METRICS, Metric, metric_named
 
 CLEAN: Place = ("clean", None)
@@ -53,10 +54,15 @@ class Column:
 
     def by_seed(self, line: Line) -> dict[int, float]:
         """The values of a line; empty where it was not measured."""
-        name = f"{self.metric} {line.at}" if line.at and self.metric != "accuracy" else self.metric
-        rows = self.comparison.rows.get(self.place, {}).get(line.method, {})
-        found = {seed: row.value(name) for seed, row in rows.items()}
+        found = {seed: row.value(self.name_at(line)) for seed, row in self.rows(line).items()}
         return {seed: value for seed, value in sorted(found.items()) if value is not None}
+
+    def name_at(self, line: Line) -> str:
+        """The metric at the line's temperature, which leaves accuracy as it is."""
+        return f"{self.metric} {line.at}" if line.at and self.metric != "accuracy" else self.metric
+
+    def rows(self, line: Line) -> Mapping[int, MeasuredRow]:
+        return self.comparison.rows.get(self.place, {}).get(line.method, {})
 
     def difference(self, line: Line, other: Line) -> Part | None:
         """By how much a line is better than another, seed by seed; None with fewer than two seeds."""
@@ -76,7 +82,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Cell:
-    """Mean ± standard deviation over seeds; `mark` is "best", "equal" to the best, or ""."""
+    """The text of `cell_of`; `mark` is "best", "equal" to the best, or ""."""
 
     text: str
     mark: str = ""
@@ -225,9 +231,11 @@ class Verdict:
         winners = [line for line in self.lines if line.at != "TA" and self._beats(line, best)]
         if not winners:
             return f"Use {best.title}: no other method has a certainly lower NLL at no loss of accuracy."
-        nll = next(iter(self._judged("nll")))
-        first = min(winners, key=lambda line: statistics.fmean(nll.by_seed(line).values()))
-        return f"Use {first.title}: its NLL is lower than that of {best.title}, its accuracy no lower."
+        nll = list(self._judged("nll"))
+        first = min(winners, key=lambda line: statistics.fmean(nll[0].by_seed(line).values()))
+        lower = [str(column.place[0]) for column in nll if column.better(first, best) > 0]
+        where = f" on {lower[0]} images" if len(lower) < len(nll) else ""
+        return f"Use {first.title}: its NLL{where} is lower than that of {best.title}, its accuracy no lower."
 
     def _beats(self, line: Line, other: Line) -> bool:
         columns = [c for c in self._judged("nll", "accuracy") if c.difference(line, other) is not None]
@@ -251,10 +259,10 @@ def _means(column: Column, line: Line, other: Line) -> tuple[str, str]:
 
 
 def _best(column: Column, lines: Sequence[Line]) -> Line | None:
-    """The line of the best mean over the seeds that all lines have; None if there are none."""
+    """The line of the best mean over the seeds that all lines have; None where they share fewer than two."""
     known = {line: seen for line in lines if (seen := column.by_seed(line))}
     seeds = set.intersection(*map(set, known.values())) if known else set()
-    if not seeds:
+    if len(seeds) < 2:
         return None
     means = {line: statistics.fmean(seen[seed] for seed in seeds) for line, seen in known.items()}
     return (max if column.kind.higher_is_better else min)(means, key=lambda line: means[line])
@@ -264,7 +272,7 @@ def _cell(column: Column, line: Line, best: Line | None) -> Cell:
     values = column.by_seed(line)
     if not values:
         return Cell("-")
-    text = column.kind.mean_and_spread(list(values.values()))
+    text = cell_of(column.name_at(line), [column.rows(line)[seed] for seed in values])
     if best is None:
         return Cell(text)
     if values == column.by_seed(best):

@@ -14,13 +14,14 @@ from auglabel.lab.pictures.vega import COLOURS
 from auglabel.lab.report.figure import (
     ReportFigure,
     as_vega,
-    colour_of,
+    axis_of,
     corruption_controls,
     metric_control,
     new_chart,
     only,
     spread_of,
     titles_in,
+    told_apart,
 )
 from auglabel.lab.runs.label_tables import thinned
 
@@ -35,20 +36,25 @@ def severity(alt: Any, methods: Sequence[Method], comparisons: Sequence[Comparis
     if not records:
         return None
     columns = ["images", "labels", "metric", "severity", "mean", "low", "high"]
+    titles = titles_in(methods, records, 1)
+    y, cut = axis_of(alt, records, 2, 4)
     chart = new_chart(alt).encode(
-        x=alt.X("severity:Q", axis=alt.Axis(tickMinStep=1, grid=False), title="severity"),
-        color=colour_of(alt, titles_in(methods, records, 1)),
+        x=alt.X(
+            "severity:O", axis=alt.Axis(labelAngle=0), title="severity", scale=alt.Scale(paddingInner=0.8)
+        ),
+        xOffset=alt.XOffset("labels:N", sort=titles),
+        **told_apart(alt, titles),
         tooltip=["labels:N", "severity:Q", "metric:N", alt.Tooltip("mean:Q", format=".4f")],
     )
-    y = alt.Y("mean:Q", title=None, scale=alt.Scale(zero=False))
+    mean, low = (alt.Y(f"{name}:Q", **y) for name in ("mean", "low"))
     layers = alt.layer(
-        chart.mark_line().encode(y=y),
-        chart.mark_rule().encode(y="low:Q", y2="high:Q"),
-        chart.mark_point(filled=True, size=45, opacity=1).encode(y=y),
+        chart.mark_line(clip=True).encode(y=mean),
+        chart.mark_rule(clip=True).encode(y=low, y2="high:Q"),
+        chart.mark_point(filled=True, size=45, opacity=1, clip=True).encode(y=mean),
     )
     spec = as_vega(only(alt, layers, None, controls).properties(width="container", height=280))
     note = "The plain mean over all corruptions at each severity; bars: standard deviation over seeds."
-    return ReportFigure("severity", "Against severity", note, columns, records, [("", spec)], controls)
+    return ReportFigure("severity", "Against severity", note + cut, columns, records, [("", spec)], controls)
 
 
 def _by_severity(comparison: Comparison) -> Iterator[list[object]]:
@@ -68,24 +74,26 @@ def training(alt: Any, methods: Sequence[Method]) -> ReportFigure | None:
         return None
     columns = ["labels", "metric", "epoch", "mean", "low", "high"]
     control = metric_control(records, 1)
+    epochs = sorted({int(str(record[2])) for record in records})
+    ticks = {"values": epochs} if len(epochs) < 10 else {"tickMinStep": 1}
+    y, cut = axis_of(alt, records, 1, 3)
+    mean, low = (alt.Y(f"{name}:Q", **y) for name in ("mean", "low"))
+    apart = told_apart(alt, titles_in(methods, records, 0))
     chart = new_chart(alt).encode(
-        x=alt.X("epoch:Q", axis=alt.Axis(tickMinStep=1, grid=False), title="epoch"),
-        color=colour_of(alt, titles_in(methods, records, 0)),
+        x=alt.X("epoch:Q", axis=alt.Axis(grid=False, format="d", **ticks), title="epoch"),
+        color=apart["color"],
     )
-    y = alt.Y("mean:Q", title=None, scale=alt.Scale(zero=False))
     layers = alt.layer(
-        chart.mark_line(point=len({str(r[2]) for r in records}) == 1).encode(
-            y=y, tooltip=["labels:N", "epoch:Q", alt.Tooltip("mean:Q", format=".4f")]
+        chart.mark_line(point=len(epochs) == 1, clip=True).encode(
+            y=mean, tooltip=["labels:N", "epoch:Q", alt.Tooltip("mean:Q", format=".4f")], **apart
         ),
-        chart.mark_area(opacity=0.15).encode(
-            y=alt.Y("low:Q", title=None, scale=alt.Scale(zero=False)), y2="high:Q"
-        ),
+        chart.mark_area(opacity=0.15, clip=True).encode(y=low, y2="high:Q"),
     )
     spec = as_vega(only(alt, layers, None, [control]).properties(width="container", height=240))
     note = (
         "Mean and standard deviation over seeds. The loss is of each method's own labels: not to be compared."
     )
-    return ReportFigure("training", "While it trained", note, columns, records, [("", spec)], [control])
+    return ReportFigure("training", "While it trained", note + cut, columns, records, [("", spec)], [control])
 
 
 def _by_epoch(method: Method) -> Iterator[list[object]]:
@@ -124,12 +132,15 @@ def cost(alt: Any, methods: Sequence[Method]) -> ReportFigure | None:
         .mark_bar()
         .encode(
             y=alt.Y("labels:N", sort=titles, title=None, axis=alt.Axis(labelLimit=180)),
-            x=alt.X("seconds:Q", title="seconds of a run", stack="zero"),
+            x=alt.X("seconds:Q", title="seconds of a run", stack="zero", axis=alt.Axis(tickCount=6)),
             color=colour,
             order=alt.Order("place:Q"),
             tooltip=["labels:N", "part:N", "seconds:Q"],
         )
         .properties(width="container", height=26 * len(titles))
     )
-    note = "Wall-clock time, mean over seeds: training also holds the augmentation."
+    note = (
+        "Wall-clock time, mean over seeds: training also holds the augmentation. CPU, in the table: time of "
+        "the training processes on processors, which other work on the machine stretches far less."
+    )
     return ReportFigure("cost", "Cost", note, ["labels", "part", "seconds"], records, [("", as_vega(chart))])

@@ -9,7 +9,7 @@ from typing import Any
 
 from auglabel.errors import UserError
 from auglabel.lab.pictures.vega import load_altair
-from auglabel.lab.report.figure import PANEL, Control, as_vega, new_chart
+from auglabel.lab.report.figure import PANEL, Control
 from auglabel.lab.report.reliability import COLUMNS, bars_of, panel_of
 from auglabel.lab.runs.evaluations import BinSums
 from auglabel.util.atomic_write import write_bytes, write_text
@@ -34,23 +34,9 @@ def write_diagram(path: Path, bins: Mapping[str, Sequence[float]], title: str) -
 def _spec(alt: Any, bins: BinSums, title: str) -> dict[str, Any]:
     values = [dict(zip(COLUMNS, bar, strict=True)) for bar in bars_of("all", title, bins)]
     most = max(float(str(value["share"])) for value in values)
-    share = (
-        new_chart(alt)
-        .mark_bar(color="#888888", binSpacing=1)
-        .encode(
-            x=alt.X("low:Q", title=None, scale=alt.Scale(domain=[0, 1], nice=False), axis=None),
-            x2="high:Q",
-            y=alt.Y("share:Q", title="images", axis=alt.Axis(format="%", tickCount=2)),
-            y2=alt.datum(0),
-        )
-        .properties(width=PANEL, height=PANEL / 5)
-    )
-    panels = [panel_of(alt, title, Control("images", "Images", ["all"]), most), as_vega(share)]
-    kept = {key: panels[0].pop(key) for key in ("$schema", "params")}
     return {
-        **kept,
+        **panel_of(alt, title, Control("images", "Images", ["all"]), most),
         "datasets": {"records": values},
-        "vconcat": [{k: v for k, v in panel.items() if k != "$schema"} for panel in panels],
         "title": {"text": title, "limit": 2 * PANEL},
         "background": "white",
         "config": {"view": {"stroke": "#ddd"}, "font": "DejaVu Sans, Arial, sans-serif"},

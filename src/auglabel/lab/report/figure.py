@@ -7,10 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from auglabel.lab.methods.comparisons import METRICS
 from auglabel.lab.methods.methods import Method
 from auglabel.lab.pictures.vega import COLOURS
 
 PANEL = 250  # pixels
+DASHES = ([1, 0], [6, 3], [2, 2])  # of lines
+PERCENT = [metric.title for metric in METRICS.values() if metric.unit == "%"]
 Records = Sequence[Sequence[object]]  # the rows of a figure's data
 
 
@@ -80,12 +83,58 @@ def as_vega(chart: Any) -> dict[str, Any]:
     return spec | {"data": {"name": "records"}}
 
 
-def colour_of(alt: Any, methods: Sequence[str]) -> Any:
+def told_apart(alt: Any, methods: Sequence[str]) -> dict[str, Any]:
+    """Encodings of lines by colour, and by their dashes where there are more methods than colours."""
     visible = (*COLOURS[:-1], "#888888")  # black would be lost on a dark page
     colours = [visible[place % len(visible)] for place in range(len(methods))]
-    legend = alt.Legend(orient="bottom", columns=1, labelLimit=320, symbolOpacity=1)
-    scale = alt.Scale(domain=list(methods), range=colours)
-    return alt.Color("labels:N", sort=list(methods), title=None, scale=scale, legend=legend)
+    dashes = [DASHES[place // len(visible) % len(DASHES)] for place in range(len(methods))]
+    legend = alt.Legend(orient="bottom", columns=1, labelLimit=320, symbolOpacity=1, symbolType="stroke")
+    legend.symbolStrokeWidth = 3
+    shared = {"sort": list(methods), "title": None, "legend": legend}
+    return {
+        "color": alt.Color("labels:N", scale=alt.Scale(domain=list(methods), range=colours), **shared),
+        "strokeDash": alt.StrokeDash(
+            "labels:N", scale=alt.Scale(domain=list(methods), range=dashes), **shared
+        ),
+    }
+
+
+def axis_of(alt: Any, records: Records, metric: int, mean: int) -> tuple[dict[str, Any], str]:
+    """Options of the axis of the chosen metric, and what is to be said where it leaves out values.
+
+    `metric` and `mean` are columns of the records.
+    """
+    found: dict[str, list[float]] = {}
+    for record in records:
+        found.setdefault(str(record[metric]), []).append(float(str(record[mean])))
+    percent = [name for name in found if name.removeprefix("validation ") in PERCENT]
+    axis = alt.Axis(labelExpr=f"indexof({percent}, metric) < 0 ? datum.label : format(datum.value, '~%')")
+    ends_of_all = [(name, ends_of(values)) for name, values in found.items()]
+    cut = {name: each for name, each in ends_of_all if each != (None, None)}
+    scale, note = alt.Scale(zero=False), ""
+    if cut:
+        limits = [" ".join(f"metric === '{n}' ? {_js(e[side])} :" for n, e in cut.items()) for side in (0, 1)]
+        scale.domainMin, scale.domainMax = (alt.ExprRef(f"{limit} null") for limit in limits)
+        note = f" The axis leaves out a few far values of {', '.join(cut)}, to show the rest."
+    return {"title": None, "axis": axis, "scale": scale}, note
+
+
+def ends_of(values: Sequence[float]) -> tuple[float | None, float | None]:
+    """Where an axis must end lest a few values flatten the rest; None where it may show all.
+
+    Such values lie more than three times the range of the middle 80 % beyond it.
+    """
+    ordered, edge = sorted(values), len(values) // 10
+    low, high = ordered[edge], ordered[-1 - edge]
+    wide = high - low
+    if wide == 0:
+        return None, None
+    bottom = low - wide / 2 if ordered[0] < low - 3 * wide else None
+    return bottom, high + wide / 2 if ordered[-1] > high + 3 * wide else None
+
+
+def _js(value: float | None) -> str:
+    return "null" if value is None else f"{value:.5g}"
 
 
 def metric_control(records: Records, column: int) -> Control:

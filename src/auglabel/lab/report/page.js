@@ -41,6 +41,8 @@ function mark(section, figure) {
         picked.every((name) => record[place[name]] === section.chosen[name])
     );
     panel.classList.toggle("nothing", !there);
+    const words = [section.querySelector("h3").textContent, labels, ...Object.values(section.chosen)];
+    panel.querySelector(".chart").setAttribute("aria-label", words.filter(Boolean).join(", "));
   }
 }
 
@@ -61,6 +63,7 @@ async function draw(section) {
       return view.runAsync();
     })
   );
+  mark(section, figure); // again: Vega calls every chart "Vega visualization"
   section.dataset.drawn = "yes";
 }
 

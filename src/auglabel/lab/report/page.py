@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from auglabel import __version__
-from auglabel.lab.methods.comparisons import METRICS, Comparison, Place, comparisons_of
+from auglabel.lab.methods.comparisons import METRICS, Comparison, Place, cell_of, comparisons_of
 from auglabel.lab.methods.methods import Method, TrainedRun, by_data, methods_of
 from auglabel.lab.methods.verdict import Verdict
 from auglabel.lab.paper.page import Block
@@ -26,6 +26,7 @@ from auglabel.util.resources import resource_folder
 
 HERE = resource_folder("lab/report")
 WIDEST = 1400  # pixels of a picture
+SHOWN = 6  # names of classes
 ALWAYS = ("accuracy", "ece", "debiased_ece", "nll", "brier", "ece T", "nll T")  # columns, measured or not
 
 
@@ -49,6 +50,17 @@ class Section:
     comparisons: Sequence[Comparison]
     figures: Sequence[ReportFigure]
     pictures: Sequence[Picture]
+
+    @property
+    def about(self) -> str:
+        """Which classes and what size its images have; "" in runs of older versions."""
+        data = self.methods[0].first.facts.data
+        if data.classes is None or data.shape is None:
+            return ""
+        shown = [*data.classes[:SHOWN], *(["..."] if len(data.classes) > SHOWN else [])]
+        channels, height, width = data.shape
+        colour = {1: "grey, ", 3: "colour, "}.get(channels, "")
+        return f"{len(data.classes)} classes: {', '.join(shown)}; {colour}{width} x {height} pixels"
 
     @property
     def rows(self) -> list[tuple[Comparison, Place, Method]]:
@@ -76,6 +88,11 @@ class Section:
         return found
 
     @property
+    def intervals(self) -> bool:
+        """Whether the tables have any."""
+        return any("[" in cell for row in self.table.body for cell in row[3:])
+
+    @property
     def table(self) -> Block:
         """What each method reached, mean ± standard deviation over seeds; the paper's in parentheses."""
         there = [name for name in METRICS if any(self._values(*row, name) for row in self.rows)]
@@ -91,10 +108,9 @@ class Section:
     def _values(comparison: Comparison, place: Place, method: Method, metric: str) -> list[float]:
         return comparison.values(place, method.title, metric)
 
-    @classmethod
-    def _cell(cls, comparison: Comparison, place: Place, method: Method, metric: str) -> str:
-        values = cls._values(comparison, place, method, metric)
-        ours = METRICS[metric].mean_and_spread(values) if values else "-"
+    @staticmethod
+    def _cell(comparison: Comparison, place: Place, method: Method, metric: str) -> str:
+        ours = cell_of(metric, list(comparison.rows[place][method.title].values()))
         paper = paper_value(method, comparison, place, metric)
         return ours if paper is None else f"{ours} ({paper:.1f})"
 
@@ -109,7 +125,7 @@ class Section:
 
     @property
     def costs(self) -> Block:
-        """For each method its time, its speed and the share of calibration."""
+        """For each method its time by the clock and on processors, its speed and the share of calibration."""
         body = []
         for method in self.methods:
             each = [run.seconds for run in method.runs]
@@ -118,7 +134,7 @@ class Section:
             seconds = statistics.fmean(sum(parts.values()) for parts in each)
             share = statistics.fmean(parts.get("calibrating", 0.0) / sum(parts.values()) for parts in each)
             speeds = [epoch.images_per_second or 0.0 for run in method.runs for epoch in run.epochs]
-            facts = method.first.facts
+            facts, cpu = method.first.facts, [run.epochs[-1].cpu_seconds or 0.0 for run in method.runs]
             body.append(
                 [
                     method.title,
@@ -126,11 +142,12 @@ class Section:
                     f"{facts.data.images['train']:,}",
                     str(len(method.first.epochs)),
                     f"{seconds:,.0f}",
+                    f"{statistics.fmean(cpu):,.0f}" if all(cpu) else "-",
                     f"{statistics.median(speeds):,.0f}",
                     f"{share:.1%}",
                 ]
             )
-        heads = ["parameters", "training images", "epochs", "seconds", "images/s", "calibration"]
+        heads = ["parameters", "training images", "epochs", "wall, s", "CPU, s", "images/s", "calibration"]
         return Block("", ["labels", *heads], body)
 
 
@@ -155,6 +172,9 @@ def render(title: str, parts: Sequence[Section], notes: Sequence[str]) -> str:
     loader = jinja2.FileSystemLoader(HERE)
     environment = jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
     environment.filters["recipe"] = _recipe_text
+    environment.filters["unbroken"] = lambda head: head.replace(", %", ",\u00a0%").replace(
+        "x 1000", "x\u00a01000"
+    )
     return environment.get_template("page.html").render(
         title=title,
         parts=parts,

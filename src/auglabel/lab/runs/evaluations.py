@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +65,7 @@ class MeasuredRow:
     scaled: Mapping[str, Values]  # by the name of the temperature
     bins: BinSums | None = None
     pairs: int | None = None
+    intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # by the name of the metric
 
     def value(self, metric: str) -> float | None:
         """A metric by its name: ece, or "ece T" and "ece TA" at a fitted temperature."""
@@ -73,7 +74,8 @@ class MeasuredRow:
 
     def with_temperatures(self, other: MeasuredRow) -> MeasuredRow:
         """This row, and at temperatures that it lacks the metrics of another measurement of the same."""
-        return replace(self, scaled={**other.scaled, **self.scaled})
+        intervals = {**other.intervals, **self.intervals}
+        return replace(self, scaled={**other.scaled, **self.scaled}, intervals=intervals)
 
 
 @dataclass(frozen=True)
@@ -119,6 +121,7 @@ class MeasuredRun:
                 _values(row["figures"]),
                 {name: _values(figures) for name, figures in scaled(row).items()},
                 BinSums(*(row["bins"][name] for name in BINS)) if row.get("bins") else None,
+                intervals=_intervals({"": row["figures"], **scaled(row)}),
             )
             for row in found["rows"]
         ]
@@ -145,6 +148,16 @@ class MeasuredRun:
 
 def _values(figures: Mapping[str, Mapping[str, float | None]]) -> Values:
     return {name: figure["value"] for name, figure in figures.items()}
+
+
+def _intervals(scaled: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
+    """Where there are any, by the name of the metric: ece, "ece T"."""
+    return {
+        f"{name} {temperature}".strip(): (figure["low"], figure["high"])
+        for temperature, figures in scaled.items()
+        for name, figure in figures.items()
+        if None not in (figure.get("low"), figure.get("high"))
+    }
 
 
 def read_evaluation(path: Path) -> MeasuredRun:

@@ -34,7 +34,8 @@ from auglabel.util.checksummed_json import mismatch, read_checksummed, write_che
 
 RUN_FORMAT = "auglabel run, version 1"
 PARTS = ("train", "validation", "test")
-TIMES = ("seconds", "images_per_second", "calibration_share")  # of an epoch: what differs between equal runs
+# of an epoch: what differs between equal runs
+TIMES = ("seconds", "images_per_second", "calibration_share", "cpu_seconds")
 
 Record = TypeVar("Record")
 
@@ -138,6 +139,7 @@ EPOCH = {  # a loss that is no number is of a step that half precision skipped
     **{"epoch": int, "loss": math.inf, "images?": int, "validation?": {...: (math.inf, None)}},
     **{"step?": int, "learning_rate?": math.inf, "confidence?": {...: math.inf}},
     **{"seconds?": {...: float}, "images_per_second?": float, "calibration_share?": float},
+    "cpu_seconds?": float,
 }
 
 
@@ -155,6 +157,7 @@ class Epoch:
     seconds: Mapping[str, float] = field(default_factory=dict)  # calibrating, validating
     images_per_second: float | None = None
     calibration_share: float | None = None  # of the time so far
+    cpu_seconds: float | None = None  # so far, of all processes that train
 
     def as_json(self) -> dict[str, Any]:
         return _told(self)
@@ -226,6 +229,7 @@ class TrainingState:
     best: float = math.inf  # validation NLL
     training: float = 0.0  # seconds in total
     calibrating: float = 0.0
+    cpu: float = 0.0  # seconds of this process on processors: training, calibrating and validating
 
     @property
     def calibration_share(self) -> float:
@@ -236,6 +240,7 @@ class TrainingState:
 CHECKPOINT_FACTS = {
     **{"epoch": int, "batch": int, "loss": math.inf, "images": int, "best": math.inf},
     **{"training": float, "calibrating": float, "processes": int, "scaler?": {...: math.inf}},
+    "cpu?": float,
 }
 RANK = {"loss": math.inf, "images": int}
 

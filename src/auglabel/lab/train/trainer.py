@@ -125,13 +125,14 @@ class Trainer:
         for rows in order[self.state.batch :]:
             if stop(self.step):
                 return
-            start = time.perf_counter()
+            start, busy = time.perf_counter(), time.process_time()
             images, labels = next(loaded)
             self._step(to_device(images, self.device), to_device(labels, self.device), len(rows))
             self.state.batch += 1
             if len(self.recent) >= LOOK:
                 self.look()  # waits for an accelerator: part of the training
             self.state.training += time.perf_counter() - start
+            self.state.cpu += time.process_time() - busy
             yield len(rows)
 
     def _order(self, epoch: int) -> list[Tensor]:
@@ -208,7 +209,7 @@ class Trainer:
     @torch.no_grad()
     def end_epoch(self) -> Epoch:
         """Update the labels and measure the validation images; returns the epoch's record."""
-        start = time.perf_counter()
+        start, busy = time.perf_counter(), time.process_time()
         self.look()
         self.state.training += time.perf_counter() - start
         self._agree()
@@ -216,8 +217,9 @@ class Trainer:
         start = time.perf_counter()
         seen = self.measure_validation()
         validating = time.perf_counter() - start
-        loss, images = self.total(self.state.loss, self.state.images)
         self.state.calibrating += calibrating
+        self.state.cpu += time.process_time() - busy
+        loss, images, cpu = self.total(self.state.loss, self.state.images, self.state.cpu)
         record = Epoch(
             epoch=self.state.epoch + 1,
             step=self.step,
@@ -227,6 +229,7 @@ class Trainer:
             validation=seen,
             confidence=self._spread(),
             seconds={"calibrating": calibrating, "validating": validating},
+            cpu_seconds=cpu,
         )
         self.state = replace(self.state, epoch=self.state.epoch + 1, batch=0, loss=0.0, images=0)
         return record
