@@ -35,8 +35,15 @@ def numbers(name: str) -> dict[str, float]:
     import torch
     import torchmetrics.classification as tm
     from netcal.metrics import ECE as NetcalECE
+    from netcal.metrics import MCE as NetcalMCE
     from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score, top_k_accuracy_score
-    from torch_uncertainty.metrics.classification import AURC, BrierScore, CalibrationError
+    from torch_uncertainty.metrics.classification import (
+        AURC,
+        AdaptiveCalibrationError,
+        BrierScore,
+        CalibrationError,
+        ClasswiseCalibrationError,
+    )
 
     logits, labels = predictions(name)
     probs, classes = softmax(logits), logits.shape[1]
@@ -50,16 +57,26 @@ def numbers(name: str) -> dict[str, float]:
     return {
         "relplot smECE": float(relplot.smECE(confidence, correct)),
         "netcal ECE": float(NetcalECE(bins=BINS).measure(probs, labels)),
+        "netcal maximum": float(NetcalMCE(bins=BINS).measure(probs, labels)),
         "torchmetrics accuracy": torch_metric(tm.MulticlassAccuracy(classes, average="micro"), *tensors),
         "torchmetrics top-2": torch_metric(
             tm.MulticlassAccuracy(classes, top_k=2, average="micro"), *tensors
         ),
         "torchmetrics ECE": torch_metric(tm.MulticlassCalibrationError(classes, n_bins=BINS), *tensors),
+        "torchmetrics maximum": torch_metric(
+            tm.MulticlassCalibrationError(classes, n_bins=BINS, norm="max"), *tensors
+        ),
         "torchmetrics AUROC": torch_metric(
             tm.BinaryAUROC(), torch.tensor(confidence), torch.tensor(correct).long()
         ),
         "torch-uncertainty ECE": torch_metric(
             CalibrationError("multiclass", num_classes=classes, num_bins=BINS), *tensors
+        ),
+        "torch-uncertainty equal-mass ECE": torch_metric(
+            AdaptiveCalibrationError("multiclass", num_classes=classes, num_bins=BINS), *tensors
+        ),
+        "torch-uncertainty class-wise ECE": torch_metric(
+            ClasswiseCalibrationError(num_classes=classes, num_bins=BINS), *tensors
         ),
         "torch-uncertainty Brier": torch_metric(BrierScore(num_classes=classes), *tensors),
         "torch-uncertainty AURC": torch_metric(AURC(), *tensors),

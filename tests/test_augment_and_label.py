@@ -12,6 +12,7 @@ from auglabel import (
     AugMix,
     AutoLabel,
     Calibration,
+    DestroyedAutoLabel,
     FixedTable,
     LabelSmoothing,
     Mixup,
@@ -268,6 +269,30 @@ def test_ignored_labels_are_not_measured(linear_model, loader):
     assert torch.equal(seen.sums, plain.update(linear_model, [first]).sums)
     with pytest.raises(ValueError, match="labels"):
         learned().update(linear_model, [(loader[0][0], torch.full((150,), -1))])
+
+
+@pytest.mark.parametrize("kind", [torch.uint8, torch.int16, torch.int32])
+def test_labels_of_any_integer_type_are_those_of_int64(kind, linear_model, loader):
+    (images, labels), *_ = loader
+    policies = [
+        DestroyedAutoLabel(10, 15, alpha=0.5) for _ in range(2)
+    ]  # measures the images as they are, too
+    plain, other = (AugmentAndLabel(AugMix(), policy=policy) for policy in policies)
+    assert torch.equal(
+        plain(images, labels, generator=seeded(1)[0])[1],
+        other(images, labels.to(kind), generator=seeded(1)[0])[1],
+    )
+    plain.update(linear_model, [(images, labels)])
+    other.update(linear_model, [(images, labels.to(kind))])
+    assert torch.equal(plain.table, other.table)
+    with pytest.raises(TypeError, match=r"labels must be whole numbers of shape \(N,\), got a float32"):
+        plain(images, labels.float())
+
+
+def test_several_crops_of_each_image_are_told_how_to_come(loader):
+    (images, labels), *_ = loader
+    with pytest.raises(ValueError, match=r"flatten\(0, 1\), and repeat_interleave the labels"):
+        learned()(torch.stack([images, images], dim=1), labels)
 
 
 def test_it_shows_the_table_with_names(capsys):

@@ -75,6 +75,10 @@ def test_images_normalised_otherwise_are_refused(batch):
         OnNormalized(AugMix(), (0.5,), (0.5,))(normalized(pixels), labels)
     with pytest.raises(ValueError, match="std above 0"):
         OnNormalized(AugMix(), (0.5,), (0.0,))
+    with pytest.raises(ValueError, match=r"a number per channel, std above 0, got 0\.5, 0\.5"):
+        OnNormalized(AugMix(), 0.5, 0.5)
+    with pytest.raises(ValueError, match=r"got values from -0.15 to .* Resizing overshoots by as much"):
+        OnNormalized(AugMix(), MEAN, STD)(normalized(pixels * 1.2 - 0.15), labels)
 
 
 def test_every_normalised_batch_to_measure_is_looked_at_and_the_first_to_train_on(batch):
@@ -142,6 +146,15 @@ def test_it_is_called_as_timms_mixup_is(batch):
     images, targets = mixup_fn(normalized(pixels), labels)
     assert torch.equal(images, normalized(pixels))
     assert torch.equal(targets.argmax(dim=1), labels)
+
+
+def test_images_without_a_label_get_no_target_also_where_mixup_is_off(batch):
+    pixels, labels = batch
+    mixup_fn = TimmMixup(AugMix(), num_classes=4, alpha=0.1, mean=MEAN, std=STD, ignore_index=-1)
+    some = labels.where(torch.arange(60) % 3 > 0, -1).int()
+    for mixup_fn.mixup_enabled in (True, False):
+        _, targets = mixup_fn(normalized(pixels), some)
+        assert torch.equal(targets.sum(dim=1) > 0, some >= 0)
 
 
 def test_its_model_is_not_a_part_of_its_state(batch):

@@ -137,7 +137,7 @@ def test_a_checkpoint_from_before_labels_could_be_frozen_is_resumed(pictures):
     del state["frozen"]
     state["policy.table"] = [0.25] * 15
     begun = TrainerState(num_train_epochs=2, stateful_callbacks={"auglabel": state})
-    labels.on_train_begin(None, begun, None)
+    labels.on_train_begin(TrainingArguments("unused"), begun, None)
     assert labels.learned.table.tolist() == [0.25] * 15
     assert not labels.learned.frozen
 
@@ -181,14 +181,56 @@ def test_labels_by_class_see_the_training_predictions(pictures, tmp_path):
         TransformersCallback(AugMix(), validation=pictures[1], policy=SelfDistilled(10, 15))
 
 
-def test_labels_that_decide_what_workers_draw_get_a_sentence(pictures):
-    def made(treat):
-        policy = DestroyedAutoLabel(10, 15, treat=treat)
-        return TransformersCallback(AugMix(), validation=pictures[1], mean=MEAN, std=STD, policy=policy)
+def test_buckets_are_skipped_where_batches_are_put_together_here_but_not_by_workers(pictures, tmp_path):
+    policy = DestroyedAutoLabel(10, 15, treat="skip", alpha=0.5)
+    labels = TransformersCallback(AugMix(), validation=pictures[1], mean=MEAN, std=STD, policy=policy)
+    with pytest.raises(ValueError, match=r"decides what is drawn, .* or dataloader_num_workers=0"):
+        trainer_for(labels, pictures, tmp_path, dataloader_num_workers=1).train()
+    trainer_for(labels, pictures, tmp_path).train()
+    policy.destroyed[:14] = True
+    marked = labels.training(pictures[0])
+    rows = labels.collate([marked[row] for row in range(20)])["labels"]
+    assert rows[:, 1].unique().tolist() == [14]
 
-    with pytest.raises(ValueError, match=r"decides what is drawn, .* take treat=\"uniform\""):
-        made("skip")
-    assert made("uniform").learned.policy.drawn is None
+
+@pytest.mark.parametrize("augment", [AugMix(), Mixup()])
+@pytest.mark.parametrize("ignored", [-100, -1])
+def test_images_without_a_label_teach_nothing_and_are_not_counted(augment, ignored, pictures):
+    labels = TransformersCallback(
+        augment, 10, 0.5, validation=pictures[1], mean=MEAN, std=STD, ignore_index=ignored
+    )
+    examples = [{**pictures[0][row]} for row in range(16)]
+    for example in examples[::4]:
+        example["labels"] = ignored
+    marked = labels.training(examples)
+    torch.manual_seed(0)
+    rows = labels.collate([marked[row] for row in range(16)])["labels"]
+    taught = (rows != -100).all(dim=1)
+    assert not taught[::4].any()
+    assert taught.sum() == 12 if isinstance(augment, AugMix) else 4 <= taught.sum() <= 12
+
+    logits = torch.randn(16, 10)
+    counted = labels.loss({"logits": logits}, rows, num_items_in_batch=rows.ne(-100).sum())
+    targets = labels.learned.policy(view_of(rows[taught], logits[taught]))
+    expected = F.cross_entropy(logits[taught], targets)
+    torch.testing.assert_close(counted, expected, check_dtype=False)
+    torch.testing.assert_close(labels.loss({"logits": logits}, rows), expected)
+
+    plain = labels.collate(examples)["labels"]
+    expected = F.cross_entropy(logits, plain, ignore_index=ignored)
+    torch.testing.assert_close(labels.loss({"logits": logits}, plain), expected)
+
+
+def test_a_trainer_runs_where_some_images_have_no_label(pictures, tmp_path):
+    some = [
+        [{**part[row], "labels": part[row]["labels"] if row % 3 else -100} for row in range(200)]
+        for part in pictures
+    ]
+    labels = labels_for(some, ignore_index=-100)
+    trainer_for(labels, some, tmp_path).train()
+    net, table = labels.kept[-1]
+    assert (table != 0.9).all()
+    assert net[1].weight.isfinite().all()
 
 
 def test_evaluation_uses_plain_labels(pictures, tmp_path):

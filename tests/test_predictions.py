@@ -6,6 +6,7 @@ import math
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,9 +16,8 @@ from PIL import Image
 from safetensors.torch import save_file
 
 from auglabel import cli, metrics
-from auglabel.cli import main
 from auglabel.decomposition import decompose
-from auglabel.lab.predictions.files import read_predictions
+from auglabel.lab.predictions.files import read_arrays, read_predictions
 from auglabel.scaling import IsotonicScaling, TemperatureScaling, VectorScaling
 
 QUICK = "--resamples=20"
@@ -324,6 +324,8 @@ def test_what_cannot_be_measured_is_said_in_one_sentence(case, capsys):
 def test_arrays_that_are_not_there_are_said_in_one_sentence(capsys):
     assert "there is no file bad.npz" in complaint(capsys, "bad.npz")
     np.savez("bad.npz", logits=TWO)
+    np.save("float.npy", [0.0, 1.0])
+    assert "bad.npz with float.npy: labels must be whole" in complaint(capsys, "bad.npz", "float.npy")
     assert "bad.npz holds no labels (logits float64 (2, 2)): call them" in complaint(capsys, "bad.npz")
     np.savez("bad.npz", a=TWO, b=TWO, labels=[0, 1])
     assert "which scores of bad.npz? It holds a float64 (2, 2); b" in complaint(capsys, "bad.npz")
@@ -384,8 +386,29 @@ def test_the_diagram_shows_every_bin_its_gap_and_its_share(given, capsys, room):
         assert min(picture.size) > 400
 
 
-def test_an_index_that_a_data_frame_wrote_is_not_taken_for_a_class(tmp_path, capsys):
-    file = tmp_path / "x.csv"
-    file.write_text(",0,1,label\n0,0.2,0.8,1\n1,0.9,0.1,0\n")
-    assert main(["metrics", str(file), "--probabilities"]) == 1
-    assert 'has a column "", which is no class' in capsys.readouterr().err
+@pytest.mark.parametrize("name", ["", "index", "Prediction", "confidence"])
+def test_what_stands_beside_the_scores_is_not_taken_for_a_class(name, capsys, room):
+    (room / "x.csv").write_text(f"{name},0,1,label\n0,0.2,0.7,1\n1,0.9,0.2,0\n")
+    assert f'has a column "{name}", which is no class' in complaint(capsys, "x.csv")
+
+
+def test_an_id_in_a_parquet_file_is_no_class_and_no_obstacle_to_a_column_of_lists(given, capsys):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    logits, labels = given
+    around = {"id": np.arange(len(labels)), "label": labels}
+    columns = {f"class {k}": column for k, column in enumerate(logits.T)}
+    parquet.write_table(pyarrow.table({**columns, **around}), "columns.parquet")
+    assert 'has a column "id", which is no class' in complaint(capsys, "columns.parquet")
+    parquet.write_table(pyarrow.table({"logits": list(logits), **around}), "lists.parquet")
+    found = read_predictions("lists.parquet", None, probabilities=False)
+    np.testing.assert_array_equal(found.logits.numpy(), logits)
+
+
+def test_numbers_of_columns_that_a_data_frame_wrote_are_not_a_row(room):
+    (room / "x.csv").write_text("0,1,2\n0.5,1.5,0\n2.5,0,1\n")
+    (room / "votes.csv").write_text("0,1\n1,0\n0,1\n")
+    np.save("y.npy", [1, 0, 1])
+    assert len(read_arrays(Path("x.csv"))[""]) == 2
+    assert len(read_predictions("votes.csv", "y.npy", probabilities=True).labels) == 3

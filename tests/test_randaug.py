@@ -175,7 +175,7 @@ LABELS = torch.zeros(2, dtype=torch.int64)
     [
         (torch.full((2, 3, 4, 4), math.nan), "some values are nan"),
         (torch.full((2, 3, 4, 4), 1.5), r"in \[0, 1\], got values from 1.5 to 1.5"),
-        (torch.zeros(2, 3, 4, 4) - 0.1, "in the model's first layer"),
+        (torch.zeros(2, 3, 4, 4) - 0.5, "in the model's first layer"),
         (torch.zeros(3, 4, 4), r"shape \(B, C, H, W\)"),
         (torch.zeros(3, 3, 4, 4), "equal length.*images 3, labels 2"),
     ],

@@ -225,7 +225,19 @@ def test_weights_of_another_network_are_counted(foreign, tmp_path, capsys):
     assert "2 missing (4.bias), 1 unknown (new), 1 of another shape (2.weight)" in error
 
 
-@pytest.mark.parametrize("wrapped", [lambda state: state, lambda state: {"epoch": 3, "state_dict": state}])
+def prefixed(prefix):
+    return lambda state: {f"{prefix}{name}": value for name, value in state.items()}
+
+
+@pytest.mark.parametrize(
+    "wrapped",
+    [
+        lambda state: state,
+        lambda state: {"epoch": 3, "state_dict": state},
+        lambda state: {"model_state_dict": prefixed("module.")(state)},
+        prefixed("module._orig_mod."),
+    ],
+)
 def test_weights_that_torch_saved_are_measured_as_those_of_safetensors(foreign, wrapped, tmp_path):
     model, words = foreign
     assert cli.main(["eval", *words]) == 0

@@ -97,7 +97,7 @@ class AugmentAndLabel(nn.Module):
         view = self.view(images, labels, model, generator=generator)
         if self.ignore_index is None:
             return view.images, self.policy(view)
-        known, view = _some_label(view, self.ignore_index)
+        known, view = some_label(view, self.ignore_index)
         return view.images, self.policy(view) * known[:, None]
 
     def view(
@@ -191,7 +191,7 @@ def _require_policy(augment: Augmentation, policy: LabelPolicy, alone: bool) -> 
         )
 
 
-def _some_label(view: View, ignored: int) -> tuple[Tensor, View]:
+def some_label(view: View, ignored: int) -> tuple[Tensor, View]:
     """Which images have labels, their partners too, and the view with class 0 for labels that are ignored."""
     parts = {"labels": view.labels} | ({} if view.partner is None else {"partner": view.partner})
     known = torch.stack([part != ignored for part in parts.values()]).all(dim=0)

@@ -12,7 +12,7 @@ from torch import Generator, Tensor, nn
 from auglabel.augment.base import Augmentation
 from auglabel.calibration import Calibration
 from auglabel.errors import UserError, UserTypeError
-from auglabel.util.checks import kind_of, require_whole
+from auglabel.util.checks import as_labels, kind_of, require_whole
 from auglabel.util.inference import eval_mode, model_input, unwrapped
 from auglabel.util.randomness import to_device
 from auglabel.util.ranks import distributed, rank_and_world
@@ -91,7 +91,7 @@ def every_bucket(
     place, ranks = rank_and_world()
     step, start = (round_step(buckets), round_start(turn, buckets)) if visits < buckets else (1, 0)
     for images, labels in map(pair, loader):
-        images, labels = to_device(images, device), to_device(labels, device)
+        images, labels = to_device(images, device), to_device(as_labels(labels), device)
         first = start + visits * (place + ranks * torch.arange(len(images)))
         for visit in range(visits):
             bucket = step * (first + visit) % buckets

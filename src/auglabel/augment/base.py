@@ -10,7 +10,7 @@ from torch import Generator, Tensor, nn
 
 from auglabel.distance import Distance, DistanceGrid
 from auglabel.errors import UserError
-from auglabel.util.checks import brief, readable, require_images, require_integers, require_same_length
+from auglabel.util.checks import as_labels, brief, readable, require_images, require_same_length
 from auglabel.view import View
 
 if TYPE_CHECKING:
@@ -21,7 +21,8 @@ class Augmentation:
     """Transforms a batch by a drawn distance. Subclasses set `grid` and write `apply`.
 
     Images are (B, C, H, W), floating point in [0, 1] or uint8, and come back in the same dtype
-    unless another is asked for; attacked bytes come back as floating point. Randomness comes from
+    unless another is asked for; attacked bytes come back as floating point. Labels (B,) are of any
+    integer type. Randomness comes from
     `generator` alone (torch's own if None); nothing is remembered.
     """
 
@@ -83,7 +84,7 @@ class Augmentation:
         if dtype is not None and not dtype.is_floating_point:
             raise UserError(f"dtype must be a floating point one, got {dtype}.")
         images = self._checked(images, measuring=bucket is not None)
-        require_integers("labels", labels)
+        labels = as_labels(labels)
         require_same_length(type(self).__name__, images=images, labels=labels)
         if bucket is None:
             home = torch.device("cpu") if self.distance_on_host else images.device

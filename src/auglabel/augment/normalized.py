@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from auglabel.augment.base import Augmentation
 from auglabel.errors import UserError, UserTypeError
 from auglabel.models.normalize import Normalize
-from auglabel.util.checks import kind_of, readable, require_tensor
+from auglabel.util.checks import OVERSHOOT, kind_of, readable, require_tensor
 from auglabel.util.inference import unwrapped
 from auglabel.view import View
 
@@ -23,7 +23,8 @@ class OnNormalized(Augmentation):
     """
 
     def __init__(self, augment: Augmentation, mean: Sequence[float], std: Sequence[float]) -> None:
-        if len(mean) != len(std) or not all(spread > 0 for spread in std):
+        fit = all(hasattr(each, "__len__") for each in (mean, std)) and len(mean) == len(std)
+        if not fit or not all(spread > 0 for spread in std):
             raise UserError(f"mean and std take a number per channel, std above 0, got {mean}, {std}.")
         self.inner, self.grid, self.level_name = augment, augment.grid, augment.level_name
         self.mean, self.std = tuple(mean), tuple(std)
@@ -63,8 +64,13 @@ class OnNormalized(Augmentation):
         low, high = float(ends[0].min()), float(ends[1].max())
         slack = max(1e-3, 4 * torch.finfo(images.dtype).eps)
         if not (low >= -slack and high <= 1 + slack):
+            way_in = (
+                "Resizing overshoots by as much: let it clamp pixels, or resize bytes."
+                if low >= -OVERSHOOT and high <= 1 + OVERSHOOT
+                else "Pass those the loader normalises with; what draws noise into normalised images, "
+                "such as timm's random erasing, must be off."
+            )
             raise UserError(
                 f"images must be in [0, 1] once mean {self.mean} and std {self.std} are undone, got values "
-                f"from {low:.3g} to {high:.3g}. Pass those the loader normalises with; what draws noise "
-                "into normalised images, such as timm's random erasing, must be off."
+                f"from {low:.3g} to {high:.3g}. {way_in}"
             )

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -21,6 +22,7 @@ from auglabel.augment.randaug import RandAug
 from auglabel.augment_and_label import AugmentAndLabel
 from auglabel.integrations.common import learned_for, own_share
 from auglabel.measure import Batches
+from auglabel.util.checks import as_labels
 
 __all__ = ["AugMix", "AugmentAndLabel", "RandAug", "TimmMixup"]
 
@@ -51,7 +53,10 @@ class TimmMixup(nn.Module):
 
     def forward(self, images: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
         if not self.mixup_enabled:
-            return images, F.one_hot(labels, self.learned.policy.num_classes).to(images.dtype)
+            labels, ignored = as_labels(labels), self.learned.ignore_index
+            known = torch.ones_like(labels) if ignored is None else (labels != ignored).long()
+            targets = F.one_hot(labels * known, self.learned.policy.num_classes) * known[:, None]
+            return images, targets.to(images.dtype)
         self._follow(images)
         moved, targets = self.learned(images, labels, self._model[0])
         return moved, targets

@@ -13,6 +13,7 @@
 
 Training images are moved as their batch is put together, in the loader's workers if there are any. What
 decides their targets travels in the place of the labels, (B, 6), so that the loss looks up the newest table.
+An image without a label (`ignore_index`) has a row of -100, which neither the loss nor Trainer counts.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from torch.utils.data import DataLoader, Dataset, Subset
 from auglabel.augment.augmix import AugMix
 from auglabel.augment.base import Augmentation
 from auglabel.augment.randaug import RandAug
-from auglabel.augment_and_label import AugmentAndLabel
+from auglabel.augment_and_label import AugmentAndLabel, some_label
 from auglabel.destroyed_buckets import DestroyedAutoLabel
 from auglabel.errors import UserError, UserTypeError
 from auglabel.integrations.common import Batch, UpdateLog, learned_for
@@ -48,6 +49,7 @@ STATE = "auglabel"  # under this name the state is in a checkpoint's trainer_sta
 ENDLESS = 10**6  # epochs: what Trainer has for data of unknown length is more
 NOBODY = -1  # the partner of an image that none was mixed into
 UNKNOWN = -1  # the visible share where the augmentation does not say it
+UNLABELLED = -100  # what Trainer does not count
 
 
 class TrainingLabel(int):
@@ -97,7 +99,6 @@ class TransformersCallback(TrainerCallback):
         **options: Any,
     ) -> None:
         self.learned = learned_for(augment, num_classes, alpha, mean, std, options, sees=True)
-        _require_all_drawn(self.learned.policy)
         self.log_of_updates, self.unlogged = UpdateLog(), dict[str, float]()
         self.validation, self.batch_size, self.keys, self.collator = validation, batch_size, keys, collator
 
@@ -111,8 +112,8 @@ class TransformersCallback(TrainerCallback):
         batch = dict(self.collator(examples))
         if any(isinstance(example.get(label), TrainingLabel) for example in examples):
             name = self._labels_in(batch)
-            view = self.learned.view(batch[image], batch[name].long())
-            batch |= {image: view.images, name: rows_of(view)}
+            view = self.learned.view(batch[image], batch[name])
+            batch |= {image: view.images, name: rows_of(view, self.learned.ignore_index)}
         return batch
 
     def _labels_in(self, batch: Mapping[str, Any]) -> str:
@@ -123,6 +124,10 @@ class TransformersCallback(TrainerCallback):
         """Cross-entropy against the targets of the rows, or against plain labels; for `compute_loss_func`."""
         logits = logits_of(outputs)
         self.learned.to(logits.device)
+        ignored = self.learned.ignore_index
+        if ignored is not None:
+            known = labels[:, 0] != UNLABELLED if labels.dim() == 2 else labels != ignored
+            logits, labels = logits[known], labels[known]
         targets = labels
         if labels.dim() == 2:
             view = view_of(labels, logits)
@@ -130,10 +135,11 @@ class TransformersCallback(TrainerCallback):
             self.learned.policy.see(logits.detach(), view.labels)
         if num_items_in_batch is None:
             return F.cross_entropy(logits, targets)
-        each = labels.numel() / len(labels)  # Trainer counts numbers, of which a row has six
+        each = labels[:1].numel()  # Trainer counts numbers, of which a row has six
         return F.cross_entropy(logits, targets, reduction="sum") * each / num_items_in_batch
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
+        _require_drawn_here(self.learned.policy, args.dataloader_num_workers)
         if 0 < state.num_train_epochs < ENDLESS:
             self.learned.expect(state.num_train_epochs)
         self.log_of_updates = UpdateLog()
@@ -187,11 +193,11 @@ class Logits(nn.Module):
         return logits_of(self.model(**{self.image: images}))
 
 
-def _require_all_drawn(policy: LabelPolicy) -> None:
-    if isinstance(policy, DestroyedAutoLabel) and policy.treat == "skip":
+def _require_drawn_here(policy: LabelPolicy, workers: int) -> None:
+    if workers and isinstance(policy, DestroyedAutoLabel) and policy.treat == "skip":
         raise UserError(
             'DestroyedAutoLabel(treat="skip") decides what is drawn, but a loader\'s workers draw and do not '
-            'see it learn: take treat="uniform".'
+            'see it learn: take treat="uniform", or dataloader_num_workers=0.'
         )
 
 
@@ -202,8 +208,11 @@ def logits_of(outputs: Any) -> Tensor:
     return found
 
 
-def rows_of(view: View) -> Tensor:
+def rows_of(view: View, ignored: int | None = None) -> Tensor:
     """Label, bucket, strength, partner, share and visible share of each image, (B, 6) float64."""
+    if ignored is not None:
+        known, view = some_label(view, ignored)
+        return rows_of(view).where(known[:, None], UNLABELLED)
     partner = torch.full_like(view.labels, NOBODY) if view.partner is None else view.partner
     share = torch.zeros_like(view.strength) if view.share is None else view.share
     visible = torch.full_like(view.strength, UNKNOWN) if view.visible is None else view.visible

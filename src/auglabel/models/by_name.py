@@ -125,11 +125,14 @@ def _timm(timm: Any, name: str) -> Callable[..., nn.Module]:
         mean: Sequence[float] | None = None,
         std: Sequence[float] | None = None,
         pretrained: bool = False,
+        img_size: int | None = None,
         **options: Any,
     ) -> nn.Module:
-        """`mean` and `std` are those the weights were published with if None."""
+        """`mean` and `std` are those of the published weights if None; a ViT is told its `img_size`."""
         if mean is not None:
             options.setdefault("in_chans", len(mean))
+        if img_size is not None:
+            options["img_size"] = img_size
         net = timm.create_model(name, pretrained=pretrained, num_classes=num_classes, **options)
         mean = net.pretrained_cfg["mean"] if mean is None else mean
         std = net.pretrained_cfg["std"] if std is None else std

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from auglabel.errors import UserError, UserTypeError
 
+OVERSHOOT = 0.2  # of bicubic resizing and of sharpening, beyond [0, 1]
 Entry = TypeVar("Entry")
 Array: TypeAlias = Tensor | npt.NDArray[Any]
 
@@ -71,11 +72,20 @@ def require_tensor(what: str, value: object) -> None:
 
 def as_predictions(scores: Array, labels: Array) -> tuple[Tensor, Tensor]:
     """Scores and labels as tensors: numpy arrays are copied, and labels may be of any integer type."""
-    ids = _as_tensor(labels)
-    whole = isinstance(ids, Tensor) and not (ids.is_floating_point() or ids.is_complex())
-    if not whole or ids.dim() != 1 or ids.dtype == torch.bool:
-        raise UserTypeError(f"labels must be whole numbers of shape (N,), got {kind_of(ids)}.")
-    return _as_tensor(scores), ids.long()
+    return _as_tensor(scores), as_labels(_as_tensor(labels))
+
+
+def as_labels(labels: object) -> Tensor:
+    """Labels (N,) of any integer type as int64."""
+    if (
+        not isinstance(labels, Tensor)
+        or labels.dim() != 1
+        or labels.dtype == torch.bool
+        or labels.is_floating_point()
+        or labels.is_complex()
+    ):
+        raise UserTypeError(f"labels must be whole numbers of shape (N,), got {kind_of(labels)}.")
+    return labels.long()
 
 
 def _as_tensor(value: Any) -> Any:
@@ -134,7 +144,10 @@ def require_images(what: str, images: Tensor, *, look: bool = True) -> Tensor:
     """
     require_tensor(what, images)
     if images.dim() != 4:
-        raise UserError(f"{what} must have shape (B, C, H, W), got {kind_of(images)}.")
+        crops = " Several crops of each: flatten(0, 1), and repeat_interleave the labels."
+        raise UserError(
+            f"{what} must have shape (B, C, H, W), got {kind_of(images)}.{crops if images.dim() == 5 else ''}"
+        )
     if images.dtype == torch.uint8:
         return images
     if not images.is_floating_point():
@@ -160,7 +173,7 @@ def _way_in(low: float, high: float) -> str:
     """Advice for images with values from `low` to `high`, outside [0, 1]."""
     if not (math.isfinite(low) and math.isfinite(high)):
         return "Some pixels are infinite: look at what was done to the images before."
-    if low >= -0.1 and high <= 1.1:
+    if low >= -OVERSHOOT and high <= 1 + OVERSHOOT:
         return "Resizing and sharpening overshoot by as much: pass images.clamp(0, 1)."
     if low >= 0 and high > 10:  # normalised images stay below
         largest = 255 if high <= 256 else 65535

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -82,12 +82,27 @@ def on_device(model: nn.Module) -> nn.Module:
 def load_into(model: nn.Module, weights: dict[str, Tensor], where: str) -> None:
     """Put `weights` into `model`; a network inside our Normalize takes its own names."""
     ours = model.state_dict()
+    weights = _without_wrapper(weights, ours.keys())
     if weights.keys() != ours.keys() and {f"net.{name}" for name in weights} <= ours.keys():
         weights = {f"net.{name}": value for name, value in weights.items()}
     if "normalize.mean" in ours and "normalize.mean" not in weights:  # published weights have no such layer
         weights = {**{name: ours[name] for name in ("normalize.mean", "normalize.std")}, **weights}
     require_fitting(model.state_dict(), weights, where)
     model.load_state_dict(weights)
+
+
+def _without_wrapper(weights: dict[str, Tensor], ours: Set[str]) -> dict[str, Tensor]:
+    """Weights without the prefix that all names share, if some name is ours then.
+
+    That is module. of DataParallel and DDP, _orig_mod. of torch.compile, or where a LightningModule has it.
+    """
+    known, found = ours | {name.removeprefix("net.") for name in ours}, weights
+    while not found.keys() & known:
+        prefix = next(iter(found), "").partition(".")[0] + "."
+        if not found or not all(name.startswith(prefix) for name in found):
+            return weights
+        found = {name.removeprefix(prefix): value for name, value in found.items()}
+    return found
 
 
 def _doubts(recipe: Recipe, data: DataSet, scaled: bool) -> list[str]:

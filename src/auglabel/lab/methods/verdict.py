@@ -18,6 +18,7 @@ from auglabel.lab.methods.methods import Method
 from auglabel.lab.paper.claim_verdicts import Part
 from auglabel.lab.runs.evaluations import MeasuredRow
 from auglabel.lab.runs.metric_list import METRICS, Metric, metric_named
+from auglabel.metrics import NOTICED
 
 CLEAN: Place = ("clean", None)
 JUDGED = ("accuracy", "ece", "nll")  # what sentences are about
@@ -165,16 +166,17 @@ class Verdict:
         right = accuracy.by_seed(self.plain)
         if accuracy.place != CLEAN or len(sure) < 2 or sure.keys() != right.keys():
             return []
-        low, high = Part("", [], [sure[seed] - right[seed] for seed in sure]).interval
-        word = (
-            "over-confident"
-            if low > 0
-            else "under-confident"
-            if high < 0
-            else "neither over- nor under-confident"
-        )
+        gaps = Part("", [], [sure[seed] - right[seed] for seed in sure])
+        (low, high), gap = gaps.interval, gaps.mean
+        word, doubt = "over-confident" if gap > 0 else "under-confident", ""
+        if low <= 0 <= high and abs(gap) <= NOTICED:
+            word = "neither over- nor under-confident"
+        elif low <= 0 <= high:
+            word, doubt = f"perhaps {word}", f"; these {len(sure)} seeds do not settle it"
         says, is_right = (accuracy.kind.shown(statistics.fmean(each.values())) for each in (sure, right))
-        return [f"{self.plain.title} is {word}: on average it says {says} % and is right on {is_right} %."]
+        return [
+            f"{self.plain.title} is {word}: on average it says {says} % and is right on {is_right} %{doubt}."
+        ]
 
     def _sentence(self, line: Line) -> str:
         shared = len(self._seeds(line.method) & self._seeds(self.plain_title))

@@ -24,7 +24,10 @@ from auglabel.util.checks import Array, as_predictions, entry, shown
 LABELS = ("labels", "label", "targets", "target", "ground_truth", "y_true", "y")
 LOGITS, PROBABILITIES = ("logits",), ("probabilities", "probs")
 LEAST = math.log(torch.finfo(torch.float32).tiny)  # what a logarithm of 0 is taken as where it must be finite
-NO_SCORES = ("", "id", "index", "unnamed: 0")  # columns that data frames write beside the scores
+NO_SCORES = (  # columns that people and data frames write beside the scores
+    *("", "id", "index", "unnamed: 0", "__index_level_0__"),
+    *("prediction", "predicted", "pred", "y_pred", "confidence"),
+)
 
 
 @dataclass(frozen=True)
@@ -55,10 +58,12 @@ def read_predictions(file: str, labels: str | None, probabilities: bool) -> Pred
         raise UserError(
             f"{place} holds no labels ({_listed(arrays)}): call them labels, or give them as a second file."
         )
-    return _checked(file, scores, _whole(place, found), probabilities)
+    where = file if labels is None else f"{file} with {labels}"
+    return Predictions(*_checked(where, scores, _whole(place, found), probabilities), file)
 
 
-def _checked(file: str, scores: Array, labels: Array, probabilities: bool) -> Predictions:
+def _checked(where: str, scores: Array, labels: Array, probabilities: bool) -> tuple[Tensor, Tensor]:
+    """Logits (N, K) float64 and labels (N,) int64, if that is what they are; `where` begins a complaint."""
     try:
         values, ids = as_predictions(scores, labels)
         if probabilities:
@@ -67,10 +72,10 @@ def _checked(file: str, scores: Array, labels: Array, probabilities: bool) -> Pr
         else:
             logits = require_logits(values, ids, "If they are, say --probabilities.").double()
     except UserError as error:
-        raise UserError(f"{file}: {error}") from None
+        raise UserError(f"{where}: {error}") from None
     if len(ids) == 0:
-        raise UserError(f"{file} holds no predictions: it is empty.")
-    return Predictions(logits, ids, file)
+        raise UserError(f"{where} holds no predictions: it is empty.")
+    return logits, ids
 
 
 def _named(text: str) -> tuple[Path, str | None]:
@@ -130,15 +135,15 @@ def _csv(file: Path) -> Mapping[str, Array]:
                 cells = np.loadtxt(opened, delimiter=",", skiprows=int(header), ndmin=2, quotechar='"')
     except (ValueError, csv.Error) as error:
         raise UserError(f"{file} must hold numbers with commas between, but: {shown(error)}.") from None
+    numbered = names == [str(place) for place in range(len(names))]  # as a data frame numbers its columns
+    if numbered and (cells[1:] != cells[1:].round()).any():
+        return {"": cells[1:]}
     if not header or not len(cells):
         return {"": cells}
     names = [name.strip() for name in names]
-    if wrong := [name for name in names if names.count(name) > 1 or name.lower() in NO_SCORES]:
-        raise UserError(
-            f'{file} has a column "{wrong[0]}", which is no class: leave out indices, and names that are '
-            "there twice."
-        )
-    return _columns(dict(zip(names, cells.T, strict=True)))
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise UserError(f'{file} has two columns "{shown(twice[0])}": leave out one.')
+    return _columns(file, dict(zip(names, cells.T, strict=True)))
 
 
 def _is_number(text: str) -> bool:
@@ -149,13 +154,16 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _columns(columns: Mapping[str, npt.NDArray[Any]]) -> Mapping[str, Array]:
+def _columns(file: Path, columns: Mapping[str, npt.NDArray[Any]]) -> Mapping[str, Array]:
     """Columns of single numbers as one array, but for labels; others as they are."""
-    apart = [name for name, column in columns.items() if name.lower() in LABELS or column.ndim > 1]
-    found = {name.lower(): columns[name] for name in apart}
-    if rest := [column for name, column in columns.items() if name not in apart]:
-        found[""] = np.stack(rest, axis=1)
-    return found
+    lists = {name.lower(): column for name, column in columns.items() if column.ndim > 1}
+    labels = {name.lower(): columns[name] for name in columns if name.lower() in LABELS}
+    scores = {name: column for name, column in columns.items() if name.lower() not in lists | labels}
+    if lists or not scores:
+        return lists | labels
+    if wrong := [name for name in scores if name.lower() in NO_SCORES]:
+        raise UserError(f'{file} has a column "{wrong[0]}", which is no class: leave it out.')
+    return {"": np.stack(list(scores.values()), axis=1), **labels}
 
 
 def _whole(file: Path, labels: Any) -> Array:
@@ -180,7 +188,7 @@ def _parquet(file: Path) -> Mapping[str, Array]:
         table = parquet.read_table(file)
     except (ValueError, OSError) as error:
         raise UserError(f"{file} cannot be read as parquet ({shown(error)}).") from None
-    return _columns({name: _column(file, name, table[name]) for name in table.column_names})
+    return _columns(file, {name: _column(file, name, table[name]) for name in table.column_names})
 
 
 def _column(file: Path, name: str, column: Any) -> npt.NDArray[Any]:

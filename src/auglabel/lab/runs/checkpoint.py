@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import pickle
 import warnings
 import zipfile
 from collections.abc import Mapping
@@ -23,6 +24,7 @@ from auglabel.util.checks import kind_of, shown
 FORMAT = "auglabel checkpoint, version 1"
 WEIGHTS = "auglabel weights, version 1"  # goes with the checksum
 PICKLED = (".pth", ".pt", ".bin")  # of torch.save, read with weights_only
+STATES = ("state_dict", "model_state_dict", "model")  # names of the weights in people's checkpoints
 
 
 class Checkpoint(NamedTuple):
@@ -133,7 +135,7 @@ def load_weights(path: Path) -> dict[str, Tensor]:
 
 
 def _unpickled(path: Path) -> dict[str, Tensor]:
-    """A state dict that torch.save wrote, or the one under "state_dict" or "model" of a checkpoint."""
+    """A state dict that torch.save wrote, or the one of a checkpoint, under one of `STATES`."""
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}.")
     try:
@@ -144,11 +146,13 @@ def _unpickled(path: Path) -> dict[str, Tensor]:
             warnings.simplefilter("ignore")
             found = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # damage ends in errors of every kind
+        unsafe = isinstance(error, pickle.UnpicklingError)  # torch's words for it say how to run its code
+        why = "it is damaged, or holds more than tensors" if unsafe else _short(error)
         raise UserError(
-            f"{path} cannot be read as weights ({_short(error)}). Save those alone: "
+            f"{path} cannot be read as weights ({why}). Save those alone: "
             "torch.save(model.state_dict(), path), or with safetensors."
         ) from None
-    inner = [found[key] for key in ("state_dict", "model") if isinstance(found, dict) and key in found]
+    inner = [found[key] for key in STATES if isinstance(found, dict) and key in found]
     tensors = inner[0] if inner and isinstance(inner[0], dict) else found
     if not isinstance(tensors, dict) or not all(isinstance(value, Tensor) for value in tensors.values()):
         raise UserError(f"{path} must hold a state dict: torch.save(model.state_dict(), path).")
