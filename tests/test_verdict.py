@@ -39,7 +39,7 @@ def test_equal_differences_on_every_seed_are_certain_and_told_with_both_means(tm
     found = verdict(tmp_path, {"one-hot": PLAIN, "AutoLabel": learned})
     assert found.sentences[1] == (
         "AutoLabel: ECE 4.0 instead of 11.0, NLL 1.010 instead of 1.210, accuracy equal. "
-        "one-hot with a temperature does the same."
+        "one-hot with a temperature is not told apart from it."
     )
     assert (
         found.sentences[-1]
@@ -81,6 +81,12 @@ def test_a_lower_nll_at_the_price_of_accuracy_is_not_recommended(tmp_path):
     learned = ("randaug_autolabel", 0.68, 0.02, 0.90, 0.02, 0.89)
     found = verdict(tmp_path, {"one-hot": PLAIN, "AutoLabel": learned})
     assert found.sentences[-1].startswith("Use one-hot, T")
+
+
+def test_two_seeds_give_no_advice(tmp_path):
+    better = ("randaug_autolabel", 0.70, 0.03, 0.90, 0.03, 0.90)
+    found = verdict(tmp_path, {"one-hot": PLAIN, "AutoLabel": better}, seeds=2)
+    assert found.sentences[-1] == "Two seeds are too few to say what to use: train at least three."
 
 
 def test_one_seed_tells_nothing(tmp_path):

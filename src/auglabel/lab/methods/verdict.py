@@ -22,6 +22,7 @@ from auglabel.metrics import NOTICED
 
 CLEAN: Place = ("clean", None)
 JUDGED = ("accuracy", "ece", "nll")  # what sentences are about
+SEEDS_FOR_ADVICE = 3
 SHOWN = (*JUDGED, "aurc")
 
 
@@ -208,7 +209,7 @@ class Verdict:
         return ", ".join([*changed, *([f"{_listed(equal)} equal"] if equal else [])])
 
     def _beside_temperature(self, line: Line) -> str:
-        """Whether the plain method with a fitted temperature does the same."""
+        """Whether the plain method with a fitted temperature can be told apart from it."""
         scaled = replace(self.plain, at="T")
         columns = [c for c in self._judged("ece", "nll") if c.difference(line, scaled) is not None]
         if scaled not in self.lines or not columns:
@@ -221,12 +222,14 @@ class Verdict:
             if better
         ]
         if not told:
-            return f" {self.plain.method} with a temperature does the same."
+            return f" {self.plain.method} with a temperature is not told apart from it."
         word = {1: "worse", -1: "better"}.get(sum({better for _, better in found}), "differently")
         return f" {self.plain.method} with a temperature does {word}: {', '.join(told)}."
 
     def _advice(self) -> str:
         """What has a lower NLL than the plain method at no loss of accuracy; else that, at T if T helps."""
+        if len(self._seeds(self.plain_title)) < SEEDS_FOR_ADVICE:
+            return "Two seeds are too few to say what to use: train at least three."
         scaled = replace(self.plain, at="T")
         worse = scaled not in self.lines or any(c.better(self.plain, scaled) > 0 for c in self._judged("nll"))
         best = self.plain if worse else scaled

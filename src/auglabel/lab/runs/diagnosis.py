@@ -10,6 +10,7 @@ from auglabel.metrics import NOTICED, leaning
 
 LABELS = {  # about the predictions that were measured: distorted images may be another matter
     "over": "Softer labels can lower its confidence.",
+    "perhaps over": "If it is, softer labels can lower its confidence.",
     "under": "These predictions show no over-confidence for softer labels to lower.",
     "calibrated": "These predictions show no over-confidence for softer labels to lower.",
     "uneven": "On average these predictions show no over-confidence for softer labels to lower.",
@@ -45,10 +46,14 @@ def diagnosis(
     if not lean and (debiased if math.isnan(low) else low) <= NOTICED:
         told = f"calibrated, as far as {count:,} predictions show: {says}; ECE {100 * ece:.1f} %"
         return f"{told}. {LABELS['calibrated']}"
-    kind = (
-        f"{lean}-confident" if lean else "neither over- nor under-confident on the whole, yet miscalibrated"
-    )
-    return f"{kind}: {says}; {_mended(ece, fit, unfitted)}. {LABELS[lean or 'uneven']}"
+    kind, labels = f"{lean}-confident", LABELS[lean or "uneven"]
+    if not lean and abs(confidence - accuracy) > NOTICED:
+        lean = "over" if confidence > accuracy else "under"
+        kind = f"perhaps {lean}-confident, which {count:,} predictions do not settle, and miscalibrated"
+        labels = LABELS["perhaps over" if lean == "over" else "under"]
+    elif not lean:
+        kind = "neither over- nor under-confident on the whole, yet miscalibrated"
+    return f"{kind}: {says}; {_mended(ece, fit, unfitted)}. {labels}"
 
 
 def _mended(ece: float, fit: TemperatureFit | None, unfitted: str) -> str:
