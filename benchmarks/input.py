@@ -197,15 +197,16 @@ def corrupted(place: Path, images: int, severities: tuple[int, ...]) -> None:
     found: dict[str, dict[str, float]] = {}
     CorruptedImages(Corruptions()).source("frost", 1, test)  # draws its textures, which are kept
     for name, workers in (("before", 0), ("now, 1 process", 0), ("now, 2 workers", 2)):
-        made = CorruptedImages(Corruptions(severities=severities))
+        made, feeds = CorruptedImages(Corruptions(severities=severities)), []
         cpu, clock = used(), time.perf_counter()
         for corruption in SUITES["standard"]:
             for severity in severities:
                 source = made.source(corruption, severity, test)
-                if name == "before":
-                    source = Made(test, corruption, severity, made.options)
-                for _ in Feed(source, workers).batches(rows):
+                assert isinstance(source, Made)
+                feeds = feeds or [Feed(test if name == "before" else source.source, workers, changes=True)]
+                for _ in feeds[0].batches(rows, change=source.change):
                     pass
+        feeds.clear()  # its workers end, and their time is counted
         count = images * len(SUITES["standard"]) * len(severities)
         wall, busy = time.perf_counter() - clock, used() - cpu
         found[name] = {"by_clock": round(count / wall, 1), "per_core": round(count / busy, 1)}

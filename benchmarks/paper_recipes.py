@@ -23,8 +23,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from PIL import Image
+from torch import Tensor
 
-from auglabel.data.source import DataSet, InMemory, Subset
+from auglabel.data.folder import folder
+from auglabel.data.source import DataSet, InMemory, Source, Subset
 from auglabel.data.split import Parts
 from auglabel.lab.process.memory import keep_memory
 from auglabel.lab.recipe.read import read_recipe, recipe_names
@@ -51,21 +54,37 @@ PATHS = (
     "cifar10-mixup_autolabel-1",
     "imagenet-randaug_autolabel",
 )
+FILES = tempfile.TemporaryDirectory()
 CLOCKS = ("training", "calibrating")  # what two equal runs need not share
 
 
 def trainer_for(recipe: Recipe, images: int, batch: int) -> Trainer:
-    """A trainer of the recipe with another batch size, on random images; 8 of them validate."""
+    """A trainer of the recipe with another batch size, on random images; 8 of them validate.
+
+    Those of ImageNet's size are JPEG files, which two workers decode as the recipe says.
+    """
     recipe = replace(recipe, training=replace(recipe.training, batch_size=batch))
     classes, side = SHAPES[recipe.data.name]
     generator, count = torch.Generator().manual_seed(0), images + 8
     pixels = torch.randint(256, (count, 3, side, side), dtype=torch.uint8, generator=generator)
-    source = InMemory(pixels, torch.randint(classes, (count,), generator=generator))
+    source: Source = InMemory(pixels, torch.randint(classes, (count,), generator=generator))
+    if recipe.data.name == "imagenet":
+        source = files_of(pixels, recipe.data.options["decode"])
     names = tuple(str(number) for number in range(classes))
     data = DataSet("random", names, source, None, (0.5,) * 3, (0.25,) * 3, "")
     train, validation, test = torch.arange(count).split([images, 8, 0])
     parts = Parts(Subset(source, train), Subset(source, validation), Subset(source, test))
-    return Trainer(recipe, data, parts, device="cpu")
+    return Trainer(recipe, data, parts, device="cpu", workers=2)
+
+
+def files_of(pixels: Tensor, decode: Any) -> Source:
+    """The same images as JPEG files in two classes, in a folder that stays until the end."""
+    place = Path(tempfile.mkdtemp(dir=FILES.name))
+    for row, image in enumerate(pixels):
+        path = place / "ab"[row % 2] / f"{row:03}.jpg"
+        path.parent.mkdir(exist_ok=True)
+        Image.fromarray(image.permute(1, 2, 0).numpy()).resize((500, 375)).save(path, quality=90)
+    return folder(place, size=pixels.shape[-1], train_crop="random_resized", decode=decode).train
 
 
 def advance(trainer: Trainer, until: int) -> list[float]:

@@ -26,7 +26,9 @@ from auglabel.lab.evaluate.conditions import conditions
 from auglabel.lab.evaluate.corrupted import CorruptedImages, Made, overlaps
 from auglabel.lab.evaluate.evaluate import evaluate
 from auglabel.lab.evaluate.options import Attack, Corruptions
+from auglabel.lab.evaluate.predict import Predictor
 from auglabel.lab.runs.run import Run
+from auglabel.lab.train import feed
 from auglabel.lab.train.feed import batches
 from auglabel.models.small import SmallNet
 
@@ -419,6 +421,30 @@ def test_without_room_on_the_disk_files_are_decoded_each_time(streamed, monkeypa
     source = condition.source(streamed, None)
     assert source.source is streamed
     assert len(source.fetch(torch.arange(2))) == 2
+
+
+@pytest.mark.parametrize("as_arrays", [False, True])
+def test_workers_stay_from_one_corruption_to_the_next(as_arrays, streamed, tmp_path, monkeypatch):
+    if as_arrays:
+        streamed = InMemory(streamed.fetch(torch.arange(8)), streamed.labels)
+    begun, begin = tmp_path / "begun", feed._begin
+    monkeypatch.setattr(feed, "_begin", lambda worker: begun.open("a").write("x") and begin(worker))
+    names, rows = ["clean", "fog", "frost", "contrast"], torch.arange(8)
+    images, seen = CorruptedImages(Corruptions(severities=(1, 4))), {}
+    for workers in (0, 2):
+        predictor = Predictor(Means(), workers=workers)
+        seen[workers] = [
+            predictor.logits(each.source(streamed, None) if each.source else streamed, rows, each)
+            for each in conditions(names, Attack(), images)
+        ]
+    assert begun.read_text() == "xx" * (1 if as_arrays else 2)  # those of clean files, and of all corruptions
+    assert all(map(torch.equal, seen[0], seen[2]))
+    assert len({tuple(logits.flatten().tolist()) for logits in seen[0]}) == 7
+
+
+class Means(nn.Module):
+    def forward(self, images):
+        return images.mean(dim=(2, 3))
 
 
 def test_workers_corrupt_files_to_the_same_bits(streamed):

@@ -5,6 +5,7 @@ import json
 import shutil
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -20,6 +21,7 @@ from auglabel.lab.recipe.recipe import Choice
 from auglabel.lab.recipe.seeding import generator_for
 from auglabel.lab.study.readings import reading
 from auglabel.lab.sweep import forecast, job
+from auglabel.lab.sweep.executor import Executor, attempt
 from auglabel.lab.sweep.job import Job, Results
 from auglabel.lab.sweep.measurement import Measurement, digest_words
 from auglabel.lab.sweep.result import KEPT, read_result
@@ -123,6 +125,37 @@ def test_a_corruption_is_made_once_for_all_jobs_on_the_same_images(made, there, 
     assert there.perform(done).evaluations == result.evaluations
 
 
+@pytest.mark.parametrize(("given", "training", "measuring"), [(None, 2, None), (3, 3, 3), (0, 0, 0)])
+def test_loader_workers_are_those_of_training_and_measuring_and_change_no_identity(
+    given, training, measuring, tmp_path, monkeypatch
+):
+    seen = {}
+
+    def spy(name, really, *words):
+        seen[name] = words
+        return really(*words)
+
+    for name in ("train", "fit", "measure_network"):
+        monkeypatch.setattr(job, name, partial(spy, name, getattr(job, name)))
+    done = tiny(measured=MEASURED[:1])
+    results = Results(tmp_path / "results", tmp_path / "runs")
+    trouble = attempt(results, done, **Executor(loader_workers=given).per_run)
+    assert trouble is None
+    assert seen["train"][2].workers == training
+    assert [seen["fit"][1].workers, seen["measure_network"][1].options.workers] == [measuring] * 2
+    assert results.read(done) is not None
+
+
+def test_several_processes_get_the_loader_workers_too(tmp_path, monkeypatch):
+    def given(processes, recipe, run, typed, log):
+        raise OSError(" ".join(typed))
+
+    monkeypatch.setattr(job, "train_by_several", given)
+    results = Results(tmp_path / "results", tmp_path / "runs")
+    assert attempt(results, tiny(), processes=2, loader_workers=5) == "--workers=5"
+    assert attempt(results, tiny(), processes=2) == ""
+
+
 OLD_WORDS = {  # as they stood in the digests of results that are kept
     Measurement("clean"): "--on=clean --resamples=0",
     Measurement("corrupted", suite="paper", images=1000): (
@@ -138,6 +171,9 @@ OLD_WORDS = {  # as they stood in the digests of results that are kept
 
 def test_measurements_enter_the_digest_by_the_words_they_always_had():
     assert {each: each.words for each in OLD_WORDS} == OLD_WORDS
+    copied = [Measurement("corrupted", suite="fog", copies=where) for where in ("here", "there")]
+    assert digest_words(copied) == ["--on=corrupted --suite=fog --resamples=0 --copies"] * 2
+    assert copied[0].as_dict() == {"on": "corrupted", "suite": "fog", "copies": True}
     both = [Measurement("clean", augmented=True), Measurement("fog", augmented=True)]
     plain = ["--on=clean --resamples=0", "--on=fog --resamples=0"]
     assert digest_words(both) == [*plain, *(f"{words} --temperature=augmented" for words in plain)]

@@ -20,7 +20,7 @@ from auglabel.lab.study.gpu_cost import wall_clock
 from auglabel.lab.study.plan import costs_of
 from auglabel.lab.study.published import published
 from auglabel.lab.study.row import FIRST_SEED, NAMES, StudyRow
-from auglabel.lab.study.study import Study, in_order
+from auglabel.lab.study.study import COPIES, Study, in_order
 from auglabel.lab.sweep.job import Results
 from auglabel.lab.sweep.measurement import Measurement
 
@@ -62,6 +62,44 @@ def test_a_table_is_run_from_nothing_then_not_again(two_rows, tmp_path, monkeypa
     before = {path: path.stat().st_mtime_ns for path in there}
     assert main(["reproduce", "table2", "--workers=1"]) == 0
     assert {path: path.stat().st_mtime_ns for path in there} == before
+
+
+def test_rows_are_measured_on_copies_which_are_part_of_their_identity_wherever_they_lie(
+    two_rows, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(COPIES, "fashion", "Fashion-C")
+    assert main(["corrupt", "embedded", "copies/Fashion-C", "--suite=fog"]) == 0
+    words = ["reproduce", "table2", "--workers=1", "--seeds=1"]
+    assert main([*words, "--copies=elsewhere"]) == 1
+    assert "--copies: there is no elsewhere/Fashion-C. It takes the folder that" in capsys.readouterr().err
+    assert main([*words, "--copies=copies"]) == 0
+    there = sorted((tmp_path / "results" / "cpu" / "runs").glob("*.json"))
+    note = "Fashion-MNIST on copies. Corrupted images: made by auglabel"
+    assert note in (tmp_path / "results" / "cpu" / "table2.md").read_text()
+    Path("copies").rename("moved")
+    assert main([*words, "--assemble"]) == 0  # knows that there were some
+    assert note in (tmp_path / "results" / "cpu" / "table2.md").read_text()
+    assert main([*words, "--copies=moved"]) == 0
+    assert sorted((tmp_path / "results" / "cpu" / "runs").glob("*.json")) == there
+    assert main([*words, "--out=made"]) == 0
+    made = sorted((tmp_path / "made" / "cpu" / "runs").glob("*.json"))
+    assert len(made) == len(there)
+    tried = {path.name for path in there if "-rho" in path.name}  # these look at no test image
+    assert {path.name for path in made} & {path.name for path in there} == tried
+    assert "on copies" not in (tmp_path / "made" / "cpu" / "table2.md").read_text()
+
+
+def test_copies_of_rows_without_data_are_not_asked_for_and_a_plan_needs_none(tmp_path, monkeypatch, capsys):
+    (tmp_path / "CIFAR-100-C").mkdir()
+    roots = {"cifar100": str(tmp_path)}
+    study = Study("paper", Results(tmp_path), roots, words=(f"--copies={tmp_path}",))
+    study.require_copies(study.rows(["table2"]))
+    with pytest.raises(FileNotFoundError, match=r"there is no .*ImageNet-C"):
+        replace(study, roots={**roots, "imagenet": str(tmp_path)}).require_copies(study.rows(["table2"]))
+    monkeypatch.chdir(tmp_path)
+    assert main(["reproduce", "table2", "--scale=paper", "--plan", "--copies=nowhere"]) == 0
+    assert "36 runs" in capsys.readouterr().out
 
 
 def _clean_ece(path: Path) -> float:

@@ -14,7 +14,7 @@ from auglabel.lab.recipe.options import flags
 from auglabel.lab.study.gpu_cost import FRACTION
 from auglabel.lab.study.plan import make_plan
 from auglabel.lab.study.row import NAMES, Scale
-from auglabel.lab.study.run_options import keep_options, options_of
+from auglabel.lab.study.run_options import COPIES, keep_options, options_of
 from auglabel.lab.study.run_rows import run_rows
 from auglabel.lab.study.study import MOST_SEEDS, Study
 from auglabel.lab.sweep.executor import Executor
@@ -42,6 +42,8 @@ class Reproduce:
     """where CIFAR-100 lies"""
     imagenet: str | None = None
     """where ImageNet lies"""
+    copies: str | None = None
+    """folder that holds CIFAR-10-C, CIFAR-100-C, ImageNet-C: measure on these, not on images made here"""
     out: str = "results"
     """directory of the results; the runs themselves go into runs/"""
 
@@ -59,7 +61,8 @@ class Reproduce:
         roots = {"cifar10": self.cifar10, "cifar100": self.cifar100, "imagenet": self.imagenet}
         there = {name: root for name, root in roots.items() if root is not None}
         results = Results(self.folder / "runs", Path("runs") / self.scale)
-        return Study(self.scale, results, there, self.seeds, words=options_of(self.folder, words))
+        given = [*words, *([] if self.copies is None else [f"{COPIES}{self.copies}"])]
+        return Study(self.scale, results, there, self.seeds, words=options_of(self.folder, given))
 
 
 USAGE, OPTIONS = "NAME", (Reproduce, Executor)
@@ -92,6 +95,7 @@ def reproduce(
             out = Path(how.out) if name == "all" and not left_out else None
             make_plan(study, names, out, executor, console, how.fraction)
             return 0
+        study.require_copies(study.rows(names))
         executor.require()
         keep_options(how.folder, study.words)
         failed = run_rows(study, names, executor, console)

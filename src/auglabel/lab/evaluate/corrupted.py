@@ -10,6 +10,7 @@ import shutil
 import tempfile
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from auglabel.errors import UserError
 from auglabel.lab.evaluate.options import Corruptions
 
 LARGEST_KEPT = 3 * 64 * 64  # bytes of an image; larger ones would fill the disk
+MARK = b"made"  # of a record without a checksum
 OWN = "give the copies of its own data set"
 RESEMBLES = {"color": "saturate"}  # an operation of training, and the corruption that it is much like
 
@@ -39,11 +41,13 @@ class CorruptedImages:
     def __init__(self, options: Corruptions, cache: Path | None = None) -> None:
         self.options, self.cache = options, cache
         self.copies = None if options.copies is None else corrupted(options.copies)
+        self._required: set[str] = set()  # corruptions that will be asked for
         self._decoded: Kept | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None  # of the decoded images
 
     def require(self, name: str) -> None:
         """Raise now, not after hours, if what this corruption needs is missing."""
+        self._required.add(name)
         if self.copies is not None:
             self.copies.require(name)
         else:
@@ -55,8 +59,8 @@ class CorruptedImages:
             return _same_images(self.copies, name, severity, test, data)
         require_large(*test.shape[1:])
         made = Made(self._decoded_once(test), name, severity, self.options)
-        if name == "frost":  # its textures are drawn here, not by each worker again
-            made.corrupted(torch.zeros(1, *test.shape, dtype=torch.uint8), torch.arange(1))
+        if "frost" in self._required:  # its textures are drawn here, not by each worker again
+            corrupt(torch.zeros(1, *test.shape, dtype=torch.uint8), "frost", 1, **drawn_by(self.options))
         if self.cache is None or data is None or math.prod(test.shape) > LARGEST_KEPT:
             return made
         if test.streams:  # its checksum is of files, not of the pixels that `resize` and crops make of them
@@ -74,7 +78,7 @@ class CorruptedImages:
             self._folder = tempfile.TemporaryDirectory(prefix="auglabel-")
             if shutil.disk_usage(self._folder.name).free < 2 * len(test) * math.prod(test.shape):
                 return test
-            self._decoded = Kept(test, Path(self._folder.name) / "decoded")
+            self._decoded = Kept(test, Path(self._folder.name) / "decoded", checksums=False)
         return self._decoded
 
     def about(self, names: Sequence[str], shape: tuple[int, int, int]) -> dict[str, Any]:
@@ -95,23 +99,23 @@ def drawn_by(options: Corruptions) -> dict[str, Any]:
 
 
 class Made(Source):
-    """The images of a source, corrupted when they are fetched."""
+    """The images of a source, corrupted when they are fetched: by `change`, which knows no source."""
 
     streams = True
 
     def __init__(self, source: Source, name: str, severity: int, options: Corruptions) -> None:
-        self.source, self.name, self.severity, self.options = source, name, severity, options
-        self.labels, self.shape = source.labels, source.shape
+        self.source, self.labels, self.shape = source, source.labels, source.shape
+        self.change = partial(_corrupted, name=name, severity=severity, options=options)
 
     def fetch(self, rows: Tensor, draw: int | None = None) -> Tensor:
-        return self.corrupted(self.source.fetch(rows, draw), self.index(rows))
+        return self.change(self.source.fetch(rows, draw), self.index(rows))
 
     def index(self, rows: Tensor) -> Tensor:
         return self.source.index(rows)
 
-    def corrupted(self, images: Tensor, index: Tensor) -> Tensor:
-        """`images`, which are those of `index` in the whole data set, corrupted."""
-        return corrupt(images, self.name, self.severity, index=index, **drawn_by(self.options))
+
+def _corrupted(images: Tensor, index: Tensor, name: str, severity: int, options: Corruptions) -> Tensor:
+    return corrupt(images, name, severity, index=index, **drawn_by(options))
 
 
 class Kept(Source):
@@ -119,23 +123,25 @@ class Kept(Source):
 
     The file has a record for each image of the whole test set: its checksum and its pixels. A record that is
     missing or torn is made again, and two processes that make the same one write the same bytes. A file that
-    cannot be written only costs time.
+    cannot be written only costs time. Without `checksums`, which cost as much as a light corruption, a record
+    has a mark in their place: for a file that does not outlive those who write it.
     """
 
     streams = True
 
-    def __init__(self, made: Source, path: Path) -> None:
-        self.made, self.path = made, path
+    def __init__(self, made: Source, path: Path, checksums: bool = True) -> None:
+        self.made, self.path, self.checksums = made, path, checksums
         self.labels, self.shape = made.labels, made.shape
         self.size = 4 + math.prod(self.shape)  # bytes of a record
 
     def fetch(self, rows: Tensor, draw: int | None = None) -> Tensor:
         index = self.index(rows).tolist()
         records = self._read(index)
-        missing = [place for place, record in enumerate(records) if not _sound(record)]
+        missing = [place for place, record in enumerate(records) if not self._sound(record)]
         if missing:
             for place, image in zip(missing, self.made.fetch(rows[missing], draw), strict=True):
-                records[place] = _record(image)
+                pixels = image.contiguous().numpy().tobytes()
+                records[place] = self._mark(pixels) + pixels
             self._write({index[place]: records[place] for place in missing})
         images = np.empty((len(rows), self.size - 4), np.uint8)
         for image, record in zip(images, records, strict=True):
@@ -144,6 +150,12 @@ class Kept(Source):
 
     def index(self, rows: Tensor) -> Tensor:
         return self.made.index(rows)
+
+    def _mark(self, pixels: bytes | memoryview) -> bytes:
+        return zlib.crc32(pixels).to_bytes(4, "little") if self.checksums else MARK
+
+    def _sound(self, record: bytes) -> bool:
+        return len(record) == self.size and record[:4] == self._mark(memoryview(record)[4:])
 
     def _read(self, index: Sequence[int]) -> list[bytes]:
         try:
@@ -160,15 +172,6 @@ class Kept(Source):
                 for at, record in records.items():
                     file.seek(at * self.size)
                     file.write(record)
-
-
-def _record(image: Tensor) -> bytes:
-    pixels = image.contiguous().numpy().tobytes()
-    return zlib.crc32(pixels).to_bytes(4, "little") + pixels
-
-
-def _sound(record: bytes) -> bool:
-    return len(record) > 4 and zlib.crc32(record[4:]).to_bytes(4, "little") == record[:4]
 
 
 class Reordered(Subset):

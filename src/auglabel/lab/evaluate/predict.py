@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -13,6 +14,7 @@ from auglabel.calibration import Calibration
 from auglabel.data.source import Source
 from auglabel.errors import UserError
 from auglabel.lab.evaluate.conditions import Condition
+from auglabel.lab.evaluate.corrupted import Made
 from auglabel.lab.recipe.seeding import generator_for
 from auglabel.lab.runs.evaluations import TA, T
 from auglabel.lab.train import feed
@@ -27,12 +29,16 @@ MOST_PASSES = 20  # over the validation images, to see that many
 
 @dataclass(frozen=True)
 class Predictor:
-    """A network, and how it is asked. The seed, the condition and the pass decide what is drawn."""
+    """A network, and how it is asked. The seed, the condition and the pass decide what is drawn.
+
+    Workers stay from one condition to the next where these corrupt the same images.
+    """
 
     model: nn.Module
     seed: int = 0
     batch_size: int = 250
     workers: int = 0
+    _feeds: dict[bool, feed.Feed] = field(default_factory=dict)  # the last one, by whether it changes images
 
     def logits(self, source: Source, rows: Tensor, condition: Condition, turn: int = 0) -> Tensor:
         """Logits (N, K), on the CPU, on `rows` of `source` under a condition; `turn` counts passes."""
@@ -40,7 +46,7 @@ class Predictor:
         together = self.batch_size if condition.attacks else BLOCK
         purpose, blocks = f"{condition.on}/{condition.severity}", rows.split(BLOCK)
         found: list[Tensor] = []
-        for number, block in enumerate(feed.batches(source, blocks, workers=self.workers)):
+        for number, block in enumerate(self._batches(source, blocks)):
             generator = generator_for(self.seed, purpose, turn * len(blocks) + number)
             images, labels = (to_device(part, device).split(together) for part in block)
             for some, classes in zip(images, labels, strict=True):
@@ -50,6 +56,13 @@ class Predictor:
                 with eval_mode(self.model), torch.no_grad():
                     found += [self.model(batch).float().cpu() for batch in moved.split(self.batch_size)]
         return torch.cat(found)
+
+    def _batches(self, source: Source, rows: Sequence[Tensor]) -> Iterator[feed.Batch]:
+        plain, change = (source.source, source.change) if isinstance(source, Made) else (source, None)
+        changes = change is not None
+        if changes not in self._feeds or self._feeds[changes].source is not plain:
+            self._feeds[changes] = feed.Feed(plain, self.workers, changes)
+        return self._feeds[changes].batches(rows, change=change)
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from auglabel.lab.evaluate.network import LoadedNetwork
 from auglabel.lab.evaluate.options import Attack, Corruptions, EvalOptions
 from auglabel.lab.evaluate.predict import Fitted, Predictor, fit_temperatures
 from auglabel.lab.evaluate.results import as_csv, as_json, as_tables
+from auglabel.lab.runs.evaluations import CORRUPTED_FROM
 from auglabel.lab.runs.records import SplitRows, require_untested
 from auglabel.util.atomic_write import write_text
 from auglabel.util.checksummed_json import write_checksummed
@@ -131,7 +132,7 @@ def measure_network(
     about = _about(network, request)
     evaluation.notes.extend([*network.notes, *overlaps(network.operations, request.corrupted)])
     if about["corruptions"] is not None:
-        evaluation.notes.append(f"Corrupted images: {about['corruptions']['from']}.")
+        evaluation.notes.append(f"{CORRUPTED_FROM}{about['corruptions']['from']}.")
     return _kept(evaluation, about, network.title, out / request.file_name, console)
 
 

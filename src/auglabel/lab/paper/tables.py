@@ -11,10 +11,12 @@ from auglabel.augment.base import Augmentation
 from auglabel.augment.mixing import Mixup
 from auglabel.augment.randaug import RandAug
 from auglabel.lab.paper.page import Block, Page, Record, name_of
+from auglabel.lab.runs.evaluations import CORRUPTED_FROM
 from auglabel.lab.study.published import published
 from auglabel.lab.study.readings import reading
 from auglabel.lab.study.row import StudyRow, title_of
 from auglabel.lab.study.rows import rows_of
+from auglabel.lab.study.run_options import recipe_words
 from auglabel.lab.study.study import Found, Study
 
 CALIBRATION = ("accuracy", "caccuracy", "ece", "cece")
@@ -225,8 +227,9 @@ def notes_of(study: Study, rows: Sequence[StudyRow], found: Found) -> list[str]:
         notes.append(TEMPERATURES)
     if study.scale == "fast" and any(row.measured for row in rows):
         notes.append(LABELLED)
-    if study.words:
-        notes.append(f"All runs with {' '.join(study.words)}.")
+    if options := recipe_words(study.words):
+        notes.append(f"All runs with {' '.join(options)}.")
+    notes += _corrupted(rows, found)
     chosen = [_chosen(row, study) for row in rows if row.values and study.chosen(row) is not None]
     if chosen:
         seeds = "a seed that is" if len(study.choosing.seeds) == 1 else "seeds that are"
@@ -243,6 +246,19 @@ def _chosen(row: StudyRow, study: Study) -> str:
     value = study.chosen(row)
     end = study.scale == "fast" and value in (row.values[0], row.values[-1])
     return f"{row.name} {row.tuned} {value:g}{' (an end of the range)' if end else ''}"
+
+
+def _corrupted(rows: Sequence[StudyRow], found: Found) -> list[str]:
+    """Which data sets were measured on corrupted copies, and whose copies these were."""
+    told = {
+        f"{DATA[row.data]} on copies. {note}"
+        for row in rows
+        for result in found[row.name].values()
+        if any(isinstance(asked, dict) and asked.get("copies") for asked in result.measured)
+        for note in (note for evaluation in result.evaluations for note in evaluation.notes)
+        if note.startswith(CORRUPTED_FROM)
+    }
+    return sorted(told)
 
 
 def _sizes(rows: Sequence[StudyRow], found: Found) -> str:

@@ -19,6 +19,7 @@ VERSION_1 = (
 )
 MEASURE_AGAIN = "Measure it again."
 T, TA = "T", "TA"  # the temperatures of lowest NLL on clean and on augmented validation images
+CORRUPTED_FROM = "Corrupted images: "  # begins the note that says who made them
 FIGURES = {...: {"value": (float, None), ...: (float, None)}}
 MEANS = {...: (float, None)}
 BINS = {name: [float] for name in ("count", "confidence", "correct")}

@@ -103,7 +103,7 @@ class Trial(NamedTuple):
     search: Search
     number: int
 
-    def attempt(self, processes: int = 1) -> str | None:
+    def attempt(self, processes: int = 1, loader_workers: int | None = None) -> str | None:
         """Train with the values of that trial; what went wrong, if something did.
 
         A trial without values asks for some, and so does the next of that number after one that failed.
@@ -112,7 +112,7 @@ class Trial(NamedTuple):
         ranges = {each.option: each.distribution() for each in search.ranges}
         trial = study.trials().get(self.number) or study.ask(self.number, ranges, search.texts)
         _, job = search.at(search.texts(trial.params))
-        trouble = attempt(search.results, job, processes)
+        trouble = attempt(search.results, job, processes, loader_workers)
         result = None if trouble else search.results.read(job)
         seen = result.validation if result else None
         nll = None if seen is None else seen["nll"]
@@ -172,7 +172,7 @@ class Searches:
             if number not in there
         ]
         with console.status(f"{len(waiting)} trials"):
-            do = partial(Trial.attempt, processes=executor.gpus_per_run)
+            do = partial(Trial.attempt, **executor.per_run)
             return go_through(waiting, do, executor, console, Trial.told)
 
 

@@ -109,7 +109,7 @@ def _attack(recipe: Recipe) -> int:
 
 
 def _predictions(measurement: Measurement, test: int) -> float:
-    request = measurement.request()
+    request = measurement.without_copies.request()
     attack = 2 * request.attack.steps * request.attack.restarts
     count = min(measurement.images or test, test)
     return sum(count * (attack if each.attacks else 1) for each in request.conditions)

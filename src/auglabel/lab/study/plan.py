@@ -173,6 +173,6 @@ def _about(study: Study, row: StudyRow, cost: Cost) -> dict[str, object]:
         **({"words": " ".join(row.words)} if row.words else {}),
         "seeds": study.seeds or row.seeds,
         **choice,
-        "measured": digest_words(row.measured),
+        "measured": digest_words(study.measured(row)),
         unit(study): round(cost[2], 2),
     }

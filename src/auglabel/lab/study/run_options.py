@@ -1,4 +1,4 @@
-"""Recipe options that `auglabel reproduce` gives to every run: --engine.precision bf16, --set a.b=c.
+"""Options that `auglabel reproduce` gives to every run: --engine.precision bf16, --set a.b=c, --copies DIR.
 
 They decide what a run computes and are part of its result's identity. All results in one folder are made
 with the same ones, which stand in a file beside them: tables are made of them without typing them again.
@@ -17,6 +17,7 @@ from auglabel.util.checksummed_json import read_checksummed, write_checksummed
 
 FORMAT = "auglabel options of all runs, version 1"
 ROWS_DECIDE = ("seed", "training.seed", "regime")
+COPIES = "--copies="  # the one option that is not the recipe's; where the folder lies may change
 
 
 def options_of(folder: Path, words: Sequence[str]) -> tuple[str, ...]:
@@ -28,13 +29,27 @@ def options_of(folder: Path, words: Sequence[str]) -> tuple[str, ...]:
         return kept or ()
     if kept is None and any((folder / "runs").glob("*.json")):
         kept = ()
-    if kept is not None and sorted(kept) != sorted(given):
+    if kept is not None and _identity(kept) != _identity(given):
         had = " ".join(kept) if kept else "no options"
         raise UserError(
             f"the results in {folder} were made with {had}, got {' '.join(given)}. "
             "Give the same, or another --out."
         )
     return given
+
+
+def copies_of(words: Sequence[str]) -> str | None:
+    """The folder of corrupted copies among the options."""
+    return next((word.removeprefix(COPIES) for word in words if word.startswith(COPIES)), None)
+
+
+def recipe_words(words: Sequence[str]) -> tuple[str, ...]:
+    """The options that are the recipe's."""
+    return tuple(word for word in words if not word.startswith(COPIES))
+
+
+def _identity(words: Sequence[str]) -> list[str]:
+    return sorted(COPIES if word.startswith(COPIES) else word for word in words)
 
 
 def keep_options(folder: Path, words: Sequence[str]) -> None:

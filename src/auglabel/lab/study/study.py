@@ -16,7 +16,9 @@ from auglabel.lab.recipe.recipe import Recipe
 from auglabel.lab.study.row import FIRST_SEED, NAMES, Scale, StudyRow
 from auglabel.lab.study.rows import rows_by_name, rows_of
 from auglabel.lab.study.rows_fast import STAGES
+from auglabel.lab.study.run_options import copies_of, recipe_words
 from auglabel.lab.sweep.job import Job, Results
+from auglabel.lab.sweep.measurement import Measurement
 from auglabel.lab.sweep.result import Result
 from auglabel.pooling import RULE
 
@@ -25,6 +27,7 @@ WHERE = {
     "--data.download true fetches them"
     for data in ("cifar10", "cifar100")
 } | {"imagenet": "the folder that holds train/ and val/, which its owners hand out"}
+COPIES = {"cifar10": "CIFAR-10-C", "cifar100": "CIFAR-100-C", "imagenet": "ImageNet-C"}  # official names
 MOST_SEEDS = 20  # of a row
 
 
@@ -55,7 +58,7 @@ class Study:
     roots: Mapping[str, str] = field(default_factory=dict)
     seeds: int | None = None  # instead of each row's own number
     failed: frozenset[str] = frozenset()  # stems of jobs that ended without a result
-    words: tuple[str, ...] = ()  # options that every run is given, such as --engine.precision=bf16
+    words: tuple[str, ...] = ()  # options of every run, such as --engine.precision=bf16 and --copies=DIR
 
     @property
     def choosing(self) -> Choosing:
@@ -182,11 +185,29 @@ class Study:
         words = [] if value is None else [f"--labels.{row.tuned}={value:g}"]
         seeds = range(FIRST_SEED, FIRST_SEED + (self.seeds or row.seeds))
         recipes = {seed: self._recipe(row, words, seed) for seed in seeds}
-        return [Job(f"{row.name}-{seed}", recipes[seed], row.measured, row.views) for seed in seeds]
+        measured = self.measured(row)
+        return [Job(f"{row.name}-{seed}", recipes[seed], measured, row.views) for seed in seeds]
+
+    def measured(self, row: StudyRow) -> tuple[Measurement, ...]:
+        """What is measured of a row: on copies, where they are given and its data set has any."""
+        if (folder := copies_of(self.words)) is None or row.data not in COPIES:
+            return row.measured
+        where = str(Path(folder) / COPIES[row.data])
+        return tuple(replace(each, copies=where) if each.on == "corrupted" else each for each in row.measured)
+
+    def require_copies(self, rows: Sequence[StudyRow]) -> None:
+        """Raise unless the copies that these rows are measured on are there."""
+        there = {each.copies for row in rows if not self.lacks_data(row) for each in self.measured(row)}
+        for where in sorted(there - {None}, key=str):
+            if not Path(str(where)).expanduser().is_dir():
+                raise FileNotFoundError(
+                    f"--copies: there is no {where}. It takes the folder that holds "
+                    f"{', '.join(COPIES.values())}, as they unpack."
+                )
 
     def _recipe(self, row: StudyRow, words: Sequence[str], seed: int) -> Recipe:
         root = [f"--data.root={self.roots.get(row.data, '.')}"] if row.data in WHERE else []
-        recipe = _read(row.recipe, (*row.words, *words, *self.words, *root))
+        recipe = _read(row.recipe, (*row.words, *words, *recipe_words(self.words), *root))
         return replace(recipe, training=replace(recipe.training, seed=seed))
 
 

@@ -34,6 +34,8 @@ class Executor:
     """how many at a time; if not given one per GPU, or else per core; more than that share GPUs"""
     gpus_per_run: int = 1
     """GPUs that train one run together, a process on each; the number of workers follows"""
+    loader_workers: int | None = None
+    """processes of each run that decode images ahead, for data that do not fit in memory; 2 if not given"""
     address: str | None = None
     """ray: HOST:PORT of the head node; a Ray of its own on this machine if not given"""
 
@@ -47,6 +49,8 @@ class Executor:
         if self.workers is not None:
             require_whole("workers", self.workers, 1)
         require_whole("gpus_per_run", self.gpus_per_run, 1)
+        if self.loader_workers is not None:
+            require_whole("loader_workers", self.loader_workers, 0)
         if self.address is not None and self.engine != "ray":
             raise UserError("address goes with --engine ray.")
 
@@ -63,6 +67,11 @@ class Executor:
         found, size = gpus(), self.gpus_per_run
         groups = [",".join(found[at : at + size]) for at in range(0, len(found) - size + 1, size)]
         return [groups[n % len(groups)] for n in range(self.workers or len(groups))] if groups else []
+
+    @property
+    def per_run(self) -> dict[str, Any]:
+        """What each run is given, as `attempt` takes it."""
+        return {"processes": self.gpus_per_run, "loader_workers": self.loader_workers}
 
     def require(self) -> None:
         """Say now, not when the work begins, that GPUs or Ray are missing, or that Ray does not answer."""
@@ -93,7 +102,7 @@ def run_all(jobs: Sequence[Job], results: Results, executor: Executor, console: 
     bar = bar_of("epochs", console)
     task = bar.add_task("", total=sum(job.recipe.training.epochs for job in waiting))
     with followed(bar, task, partial(_far, waiting, results)):
-        do = partial(attempt, results, processes=executor.gpus_per_run)
+        do = partial(attempt, results, **executor.per_run)
         return go_through(waiting, do, executor, console, lambda job: job.stem)
 
 
@@ -131,11 +140,11 @@ def require_done(failed: Sequence[str], count: int) -> None:
         )
 
 
-def attempt(results: Results, job: Job, processes: int = 1) -> str | None:
+def attempt(results: Results, job: Job, processes: int = 1, loader_workers: int | None = None) -> str | None:
     """Perform a job, one thread per process; what went wrong, if anything; a defect's traceback is logged."""
     torch.set_num_threads(1)
     try:
-        results.perform(job, processes)
+        results.perform(job, processes, loader_workers)
     except (UserError, OSError, ImportError) as error:
         return str(error)
     except Exception as error:  # a network of the user's own may fail in any way; the others go on

@@ -183,7 +183,7 @@ def _prediction(trainer: Trainer) -> float:
 
 def _predictions(measurement: Measurement, test: int) -> float:
     """How many predictions an evaluation is worth; a step of an attack counts for three."""
-    request, total = measurement.request(), 0.0
+    request, total = measurement.without_copies.request(), 0.0
     for each in request.conditions:
         attack = 3 * request.attack.steps * request.attack.restarts
         cost = attack if each.attacks else 1 if each.source is None else CORRUPTING

@@ -10,7 +10,7 @@ import contextlib
 import hashlib
 import json
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -123,10 +123,11 @@ class Results:
         named = self.path.glob(f"{job.name}-{'[0-9a-f]' * 8}.json")
         return sorted(path for path in named if path != self.file(job))
 
-    def perform(self, job: Job, processes: int = 1) -> Result:
+    def perform(self, job: Job, processes: int = 1, loader_workers: int | None = None) -> Result:
         """Train and measure, going on where an earlier call was stopped, and leave the result behind.
 
-        Several processes train together, one per GPU; one measures.
+        Several processes train together, one per GPU; one measures. Each has `loader_workers` processes that
+        decode images, or as many as `auglabel train` and `eval` have by default.
         """
         if (there := self.read(job)) is not None:
             return there
@@ -136,21 +137,23 @@ class Results:
         with self.log(job).open("a", encoding="utf-8") as log, contextlib.redirect_stdout(log):
             run = self.run(job)
             if processes > 1 and not run.model_file.exists():
-                train_by_several(processes, job.recipe, run, _typed(job.recipe), log)
+                given = [] if loader_workers is None else [f"--workers={loader_workers}"]
+                train_by_several(processes, job.recipe, run, [*_typed(job.recipe), *given], log)
             elif not run.model_file.exists():
-                train(job.recipe, run.path, TrainOptions(resume=True, tracker=("none",), keep=1))
-            self._measured(job, run).write(self.file(job))
+                options = TrainOptions(resume=True, tracker=("none",), keep=1)
+                if loader_workers is not None:
+                    options = replace(options, workers=loader_workers)
+                train(job.recipe, run.path, options)
+            self._measured(job, run, loader_workers).write(self.file(job))
         return read_result(self.file(job))
 
-    def _measured(self, job: Job, run: Run) -> Result:
+    def _measured(self, job: Job, run: Run, workers: int | None) -> Result:
         """The network is loaded and its temperatures are fitted once for all measurements."""
         start = time.perf_counter()
         network = network_of_run(run, _typed(job.recipe))
-        fitted = fit(network, EvalOptions())
-        cache = self.runs / "corrupted"
-        found = [
-            MeasuredRun.of(measure_network(network, each.request(cache), fitted)) for each in job.measured
-        ]
+        fitted = fit(network, EvalOptions(workers=workers))
+        requests = [each.request(self.runs / "corrupted", workers) for each in job.measured]
+        found = [MeasuredRun.of(measure_network(network, each, fitted)) for each in requests]
         views = _views_of(network, job.views) if job.views is not None else None
         facts, epochs = run.facts(), run.epochs()
         assert facts is not None  # training has recorded them

@@ -21,9 +21,10 @@ class Measurement:
     severities: tuple[int, ...] | None = None
     epsilon: float | None = None
     augmented: bool = False  # TA was once an evaluation of its own; those rows keep it in their digest
+    copies: str | None = None  # folder of corrupted copies; where it lies is not part of the digest
 
-    def request(self, cache: Path | None = None) -> EvalRequest:
-        """The evaluation; `cache` is a folder for corrupted images, and changes no number."""
+    def request(self, cache: Path | None = None, workers: int | None = None) -> EvalRequest:
+        """The evaluation; neither `cache`, a folder for corrupted images, nor `workers` changes a number."""
         attack, corruptions = Attack(), Corruptions()
         if self.epsilon is not None:
             attack = replace(attack, epsilon=self.epsilon)
@@ -31,8 +32,15 @@ class Measurement:
             corruptions = replace(corruptions, suite=self.suite)
         if self.severities is not None:
             corruptions = replace(corruptions, severities=self.severities)
-        options = EvalOptions(on=self.on, images=self.images, resamples=0)
+        if self.copies is not None:
+            corruptions = replace(corruptions, copies=self.copies)
+        options = EvalOptions(on=self.on, images=self.images, resamples=0, workers=workers)
         return EvalRequest(options, attack, corruptions, cache)
+
+    @property
+    def without_copies(self) -> Measurement:
+        """The same on images made here, which are as many: its cost can be counted without the folder."""
+        return replace(self, copies=None)
 
     @property
     def words(self) -> str:
@@ -43,11 +51,13 @@ class Measurement:
         if self.images is None:
             order = ["on", "suite", "epsilon", "resamples", "severities"]
         named["resamples"] = "--resamples=0"
-        return shlex.join(named[key] for key in order if key in named)
+        listed = [named[key] for key in order if key in named]
+        return shlex.join([*listed, *(["--copies"] if self.copies is not None else [])])
 
     def as_dict(self) -> dict[str, object]:
         """What was asked for, as JSON."""
-        return {key: value for key, value in asdict(self).items() if value is not None and value is not False}
+        given = asdict(self) | {"copies": self.copies is not None}
+        return {key: value for key, value in given.items() if value is not None and value is not False}
 
 
 def digest_words(measured: Iterable[Measurement]) -> list[str]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -11,39 +11,49 @@ from torch.utils.data import DataLoader, Dataset
 
 from auglabel.data.source import Source
 from auglabel.errors import UserError
+from auglabel.lab.process.memory import keep_memory
 
 Batch = tuple[Tensor, Tensor]  # (B, C, H, W) uint8, (B,) int64
+Change = Callable[[Tensor, Tensor], Tensor]  # of images, by their index in the whole data set
 
 
 class Feed:
     """Batches of a source, pass after pass; one pass at a time.
 
-    Where the source streams, worker processes make batches ahead, and stay from one pass to the next.
+    Where the source streams, or its images are changed, worker processes make batches ahead, and stay from
+    one pass to the next.
     """
 
-    def __init__(self, source: Source, workers: int = 0) -> None:
+    def __init__(self, source: Source, workers: int = 0, changes: bool = False) -> None:
         self.source = source
-        self._asked: list[tuple[list[int], int | None]] = []  # rows and draw of each batch of the pass
+        self._asked: list[_Asked] = []  # a batch of the pass each
         self._loader: DataLoader[Any] | None = None
-        if source.streams and workers:
+        if (source.streams or changes) and workers:
             self._loader = DataLoader(
                 _Rows(source),
                 batch_size=None,
                 sampler=self._asked,
                 num_workers=workers,
                 collate_fn=_as_it_is,
+                worker_init_fn=_begin,
                 pin_memory=torch.cuda.is_available(),
                 persistent_workers=True,
                 generator=torch.Generator(),  # it would take its workers' seed from the global stream
             )
 
-    def batches(self, rows: Sequence[Tensor], draw: int | None = None) -> Iterator[Batch]:
-        """Batches (images, labels), one for each of `rows`."""
+    def batches(
+        self, rows: Sequence[Tensor], draw: int | None = None, change: Change | None = None
+    ) -> Iterator[Batch]:
+        """Batches (images, labels), one for each of `rows`; images are those that `change` makes of them.
+
+        It is called with the images and their index in the whole data set, and sent to the workers.
+        """
+        asked = [_Asked(some.tolist(), draw, change) for some in rows]
         if self._loader is None:
-            for some in rows:
-                yield self.source.fetch(some, draw), self.source.labels[some]
+            for each in asked:
+                yield each.fetched(self.source)
             return
-        self._asked[:] = [(some.tolist(), draw) for some in rows]
+        self._asked[:] = asked
         for batch in self._loader:
             if isinstance(batch, Exception):
                 raise batch
@@ -78,18 +88,34 @@ def _none_alone(rows: list[Tensor], least: int) -> list[Tensor]:
     return rows
 
 
+class _Asked(NamedTuple):
+    """What a batch is to be made of."""
+
+    rows: list[int]
+    draw: int | None
+    change: Change | None
+
+    def fetched(self, source: Source) -> Batch:
+        some = torch.tensor(self.rows)
+        images = source.fetch(some, self.draw)
+        return images if self.change is None else self.change(images, source.index(some)), source.labels[some]
+
+
 class _Rows(Dataset[Batch | Exception]):
     """Fetches in a worker, and returns an error as a value: raised there, it would arrive as a traceback."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
 
-    def __getitem__(self, asked: tuple[list[int], int | None]) -> Batch | Exception:
-        some = torch.tensor(asked[0])
+    def __getitem__(self, asked: _Asked) -> Batch | Exception:
         try:
-            return self.source.fetch(some, asked[1]), self.source.labels[some]
+            return asked.fetched(self.source)
         except (ValueError, OSError) as error:
             return error
+
+
+def _begin(worker: int) -> None:
+    keep_memory()
 
 
 def _as_it_is(batch: Any) -> Any:
