@@ -195,7 +195,7 @@ def corrupted(place: Path, images: int, severities: tuple[int, ...]) -> None:
     test = folder(place, size=SIZE, resize=256, memory_gb=0, cache=False).train
     rows = list(torch.arange(images).split(-(-images // 4)))
     found: dict[str, dict[str, float]] = {}
-    CorruptedImages(Corruptions()).source("frost", 1, test)  # draws its textures, which are kept
+    CorruptedImages(Corruptions()).require("frost")  # draws its textures, which are kept
     for name, workers in (("before", 0), ("now, 1 process", 0), ("now, 2 workers", 2)):
         made, feeds = CorruptedImages(Corruptions(severities=severities)), []
         cpu, clock = used(), time.perf_counter()

@@ -38,11 +38,11 @@ made, is in [results](../results).
 FAST = """## The scale fast
 
 45,000 training and 5,000 validation images of CIFAR-100, as in the paper, 16 epochs; and a quarter of the
-training images in 64 epochs, where one-hot labels are over-confident. RandAug and AugMix distort widely, as
-the code that the paper trained with does ([method.md](method.md)). AutoLabel finds its step by itself; rho is
-the paper's with all images, and chosen with a quarter of them. Adversarial training has 9,000 + 1,000 images
-of CIFAR-10 and a narrower network, since an attack of ten steps costs eleven times a plain step. A verdict is
-about this size: the paper's networks are larger and train for longer.
+training images in 64 epochs, where one-hot labels should be over-confident. RandAug and AugMix distort
+widely, as the code that the paper trained with does ([method.md](method.md)). AutoLabel finds its step by
+itself; rho is the paper's, but chosen with a quarter of the images and in Table 4. Adversarial training has
+9,000 + 1,000 images of CIFAR-10 and a narrower network, since an attack of ten steps costs eleven times a
+plain step. A verdict is about this size: the paper's networks are larger and train for longer.
 """
 CPU = """## CPU size
 

@@ -120,7 +120,7 @@ def test_a_method_that_gives_images_back_chooses_while_they_are_held_out(tmp_pat
     out = " ".join(capsys.readouterr().out.split())
     assert "has the lowest NLL on augmented validation images, of 0.1, 0.5." in out
     assert "back, T" not in out
-    assert "Two seeds are too few to say what to use" in out
+    assert "These seeds are too few to say what to use" in out
 
 
 def test_the_plain_method_is_one_hot_wherever_it_stands(tmp_path):

@@ -13,6 +13,7 @@ from rich.console import Console
 from auglabel.cli import main
 from auglabel.lab.paper.assemble import assemble
 from auglabel.lab.paper.choices import choices
+from auglabel.lab.paper.figures import figure
 from auglabel.lab.paper.overview import points_of
 from auglabel.lab.paper.tables import table
 from auglabel.lab.study import rows
@@ -316,6 +317,12 @@ def test_a_row_of_an_older_form_of_the_rule_gets_no_new_runs(tmp_path, monkeypat
     assert main(["reproduce", "table2", "--scale=fast", "--workers=1"]) == 0
     assert re.search(r"-x has results by an older form of the pooled rule", capsys.readouterr().out)
     assert list((tmp_path / "results" / "fast" / "runs").glob("*.json")) == [path]
+
+
+def test_figure_3_says_that_it_is_of_a_quarter_of_the_images(study):
+    some_seeds(study, "cifar100-randaug-train11250", lambda *asked: 0.5)
+    assert "All of it with 11,250 training images." in figure("figure3", study).notes
+    assert not [note for note in figure("figure6", study).notes if note.startswith("All of it")]
 
 
 def test_points_of_figure_6_take_as_many_steps_as_table_2(study):

@@ -279,7 +279,7 @@ def rows(confidence, right, count):
         ),
         (
             [(0.9, 0.8, 20)],
-            "calibrated, as far as 20 predictions show: says 90.0 %, right 80.0 %; ECE 10.0 %.",
+            "perhaps over-confident, which 20 predictions do not settle: says 90.0 %, right 80.0 %; ",
         ),
         (
             [(0.9, 1.0, 500)],

@@ -40,7 +40,7 @@ def test_a_calibrated_network_and_one_that_is_wrong_both_ways_are_told_apart():
 def test_a_gap_that_few_images_do_not_settle_is_not_called_absent():
     """At 0.625 of 32 images two standard errors are 2 sqrt(0.625 * 0.375 / 32) = 17.1 points."""
     said = gap_sentence(seen(0.784, 0.625, 32, 0.2, 0.15))
-    assert "perhaps over-confident, which 32 predictions do not settle, and miscalibrated" in said
+    assert "perhaps over-confident, which 32 predictions do not settle" in said
     assert said.endswith("If it is, softer labels can lower its confidence.")
     said = gap_sentence(seen(0.625, 0.784, 32, 0.2, 0.15))
     assert "perhaps under-confident, which 32 predictions" in said

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from auglabel import RandAug, cli
+from auglabel.errors import UserError
 from auglabel.lab.recipe.build import data_for
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.runs.run import Run
@@ -132,6 +133,9 @@ def test_a_first_run_that_was_trained_again_makes_another_job(first, tmp_path):
     shutil.rmtree(tmp_path / "run")
     run_of(tmp_path / "run", "--regime=randaug_autolabel", "--alpha=0.1")
     assert digest() != before
+    Run(tmp_path / "run").tables_file.unlink()
+    with pytest.raises(UserError, match=r"labels.replay: there is no .*tables.jsonl"):
+        digest()
 
 
 def test_a_first_run_that_began_with_a_table_is_replayed_from_it(tmp_path):

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from auglabel.cli import main
 from auglabel.corrupt import SUITES
+from auglabel.errors import UserError
 from auglabel.lab.paper.assemble import assemble
 from auglabel.lab.paper.page import Record
 from auglabel.lab.paper.tables import table
@@ -94,7 +95,9 @@ def test_copies_of_rows_without_data_are_not_asked_for_and_a_plan_needs_none(tmp
     (tmp_path / "CIFAR-100-C").mkdir()
     roots = {"cifar100": str(tmp_path)}
     study = Study("paper", Results(tmp_path), roots, words=(f"--copies={tmp_path}",))
-    study.require_copies(study.rows(["table2"]))
+    with pytest.raises((UserError, FileNotFoundError), match=r"CIFAR-100-C"):  # empty, and seen at once
+        study.require_copies(study.rows(["table2"]))
+    replace(study, roots={}).require_copies(study.rows(["table2"]))  # without data nothing is asked for
     with pytest.raises(FileNotFoundError, match=r"there is no .*ImageNet-C"):
         replace(study, roots={**roots, "imagenet": str(tmp_path)}).require_copies(study.rows(["table2"]))
     monkeypatch.chdir(tmp_path)

@@ -52,7 +52,11 @@ def test_equal_differences_on_every_seed_are_certain_and_told_with_both_means(tm
     [
         (0.30, "over-confident: on average it says 50.0 % and is right on 31.0 %."),
         (0.60, "under-confident: on average it says 50.0 % and is right on 61.0 %."),
-        (0.49, "neither over- nor under-confident: on average it says 50.0 % and is right on 50.0 %."),
+        (
+            0.49,
+            "neither over- nor under-confident: on average it says 50.0 % and is right on 50.0 %; "
+            "these 3 seeds do not settle it.",
+        ),
         (
             0.47,
             "perhaps over-confident: on average it says 50.0 % and is right on 48.0 %; "
@@ -86,7 +90,20 @@ def test_a_lower_nll_at_the_price_of_accuracy_is_not_recommended(tmp_path):
 def test_two_seeds_give_no_advice(tmp_path):
     better = ("randaug_autolabel", 0.70, 0.03, 0.90, 0.03, 0.90)
     found = verdict(tmp_path, {"one-hot": PLAIN, "AutoLabel": better}, seeds=2)
-    assert found.sentences[-1] == "Two seeds are too few to say what to use: train at least three."
+    assert found.sentences[-1] == "These seeds are too few to say what to use: train at least 3."
+
+
+def test_a_method_that_shares_two_seeds_with_the_plain_one_is_not_advised(tmp_path):
+    titles = {}
+    for name, regime, nll, seeds in (
+        ("one-hot", "randaug", 1.2, 3),
+        ("learned", "randaug_autolabel", 0.8, 2),
+    ):
+        for seed in range(seeds):
+            path = tmp_path / f"{name}{seed}"
+            make_run(path, regime, seed, evaluation=evaluated(0.7, 0.1, nll, 0.1, nll))
+            titles[path] = name
+    assert verdict_of(titles).sentences[-1].startswith("Use one-hot")
 
 
 def test_one_seed_tells_nothing(tmp_path):
@@ -119,7 +136,7 @@ def test_intervals_of_single_runs_give_way_to_the_spread_over_seeds(tmp_path):
 def test_the_advice_names_the_images_where_only_some_show_it(tmp_path):
     titles = {}
     for name, regime, nll in (("one-hot", "randaug", 1.0), ("learned", "randaug_autolabel", 0.8)):
-        for seed in range(2):
+        for seed in range(3):
             path = make_run(
                 tmp_path / f"{name}{seed}", regime, seed, evaluation=evaluated(0.7, 0.1, nll, 0.1, nll)
             )

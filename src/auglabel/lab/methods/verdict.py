@@ -169,11 +169,11 @@ class Verdict:
             return []
         gaps = Part("", [], [sure[seed] - right[seed] for seed in sure])
         (low, high), gap = gaps.interval, gaps.mean
-        word, doubt = "over-confident" if gap > 0 else "under-confident", ""
-        if low <= 0 <= high and abs(gap) <= NOTICED:
-            word = "neither over- nor under-confident"
-        elif low <= 0 <= high:
-            word, doubt = f"perhaps {word}", f"; these {len(sure)} seeds do not settle it"
+        word = "over-confident" if gap > 0 else "under-confident"
+        if low <= 0 <= high:
+            word = "neither over- nor under-confident" if abs(gap) <= NOTICED else f"perhaps {word}"
+        settled = low > 0 or high < 0 or max(-low, high) <= NOTICED
+        doubt = "" if settled else f"; these {len(sure)} seeds do not settle it"
         says, is_right = (accuracy.kind.shown(statistics.fmean(each.values())) for each in (sure, right))
         return [
             f"{self.plain.title} is {word}: on average it says {says} % and is right on {is_right} %{doubt}."
@@ -229,7 +229,7 @@ class Verdict:
     def _advice(self) -> str:
         """What has a lower NLL than the plain method at no loss of accuracy; else that, at T if T helps."""
         if len(self._seeds(self.plain_title)) < SEEDS_FOR_ADVICE:
-            return "Two seeds are too few to say what to use: train at least three."
+            return f"These seeds are too few to say what to use: train at least {SEEDS_FOR_ADVICE}."
         scaled = replace(self.plain, at="T")
         worse = scaled not in self.lines or any(c.better(self.plain, scaled) > 0 for c in self._judged("nll"))
         best = self.plain if worse else scaled
@@ -244,7 +244,8 @@ class Verdict:
 
     def _beats(self, line: Line, other: Line) -> bool:
         columns = [c for c in self._judged("nll", "accuracy") if c.difference(line, other) is not None]
-        if line.method == other.method or not columns:
+        shared = self._seeds(line.method) & self._seeds(other.method)
+        if line.method == other.method or len(shared) < SEEDS_FOR_ADVICE or not columns:
             return False
         found = [(column.metric, column.better(line, other)) for column in columns]
         return ("nll", 1) in found and all(better >= 0 for _, better in found)

@@ -47,6 +47,9 @@ def figure(name: str, study: Study) -> Page:
     panels = dict.fromkeys((record.data, record.metric) for record in records)
     blocks = [_block(name, [r for r in records if (r.data, r.metric) == panel]) for panel in panels]
     notes = [ONLY_DRAWN, *notes_of(study, rows, found)]
+    few = {row.images for row in rows}
+    if name != "figure6" and len(few) == 1 and (images := few.pop()) is not None:
+        notes.insert(1, f"All of it with {images:,.0f} training images.")
     if name == "figure1" and records:
         notes.insert(0, "![Pictures of every bucket](figure1_images.png)")
         notes.insert(1, "The pictures are of the embedded images; the labels were learned on the data above.")

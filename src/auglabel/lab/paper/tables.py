@@ -125,6 +125,8 @@ def _table(name: str, study: Study) -> Page:
             images = ["images"] if study.scale == "fast" else []
             blocks.append(Block(title, ["data", "method", "seeds", *images, *map(name_of, metrics)], body))
     notes = notes_of(study, rows, found)
+    if study.scale == "fast":
+        notes.append(LABELLED)
     if study.scale == "fast" and printed:
         left_out = dict.fromkeys(f"{DATA[data]} {method}" for data, method in printed)
         notes.append(f"Rows of the paper that this scale leaves out: {'; '.join(left_out)}.")
@@ -225,8 +227,6 @@ def notes_of(study: Study, rows: Sequence[StudyRow], found: Found) -> list[str]:
         notes.append(POOLED)
     if any(row.scaled for row in rows):
         notes.append(TEMPERATURES)
-    if study.scale == "fast" and any(row.measured for row in rows):
-        notes.append(LABELLED)
     if options := recipe_words(study.words):
         notes.append(f"All runs with {' '.join(options)}.")
     notes += _corrupted(rows, found)

@@ -43,16 +43,18 @@ def diagnosis(
         return ""
     says = f"says {100 * confidence:.1f} %, right {100 * accuracy:.1f} %"
     lean = leaning(confidence, accuracy, count)
-    if not lean and (debiased if math.isnan(low) else low) <= NOTICED:
+    doubt = (
+        "" if lean or abs(confidence - accuracy) <= NOTICED else "over" if confidence > accuracy else "under"
+    )
+    if doubt:
+        kind = f"perhaps {doubt}-confident, which {count:,} predictions do not settle"
+        labels = LABELS["perhaps over" if doubt == "over" else "under"]
+    elif not lean and (debiased if math.isnan(low) else low) <= NOTICED:
         told = f"calibrated, as far as {count:,} predictions show: {says}; ECE {100 * ece:.1f} %"
         return f"{told}. {LABELS['calibrated']}"
-    kind, labels = f"{lean}-confident", LABELS[lean or "uneven"]
-    if not lean and abs(confidence - accuracy) > NOTICED:
-        lean = "over" if confidence > accuracy else "under"
-        kind = f"perhaps {lean}-confident, which {count:,} predictions do not settle, and miscalibrated"
-        labels = LABELS["perhaps over" if lean == "over" else "under"]
-    elif not lean:
-        kind = "neither over- nor under-confident on the whole, yet miscalibrated"
+    else:
+        whole = "neither over- nor under-confident on the whole, yet miscalibrated"
+        kind, labels = (f"{lean}-confident" if lean else whole), LABELS[lean or "uneven"]
     return f"{kind}: {says}; {_mended(ece, fit, unfitted)}. {labels}"
 
 

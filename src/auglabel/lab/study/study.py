@@ -204,6 +204,9 @@ class Study:
                     f"--copies: there is no {where}. It takes the folder that holds "
                     f"{', '.join(COPIES.values())}, as they unpack."
                 )
+        for each in {each for row in rows if not self.lacks_data(row) for each in self.measured(row)}:
+            if each.copies is not None:
+                each.request()  # raises where a corruption is missing, before hours of training
 
     def _recipe(self, row: StudyRow, words: Sequence[str], seed: int) -> Recipe:
         root = [f"--data.root={self.roots.get(row.data, '.')}"] if row.data in WHERE else []

@@ -74,7 +74,12 @@ class Job:
         expected["optimizer.name"] = "sgd"  # but for this one, which older results do not have
         unusual = {key: value for key, value in given.items() if value != expected.get(key, ...)}
         decides: list[object] = [unusual, digest_words(self.measured), self.views]
-        if (first := replayed(self.recipe)) is not None and first.tables_file.is_file():
+        if (first := replayed(self.recipe)) is not None:
+            if not first.tables_file.is_file():
+                raise UserError(
+                    f"labels.replay: there is no {first.tables_file}, which has the labels to replay. "
+                    "Give a run that has learned labels."
+                )
             decides.append(first.tables_file.read_text(encoding="utf-8"))
         return hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()[:8]
 
