@@ -16,7 +16,6 @@ from auglabel import (
     AugmentAndLabel,
     AugMix,
     AutoLabelByClass,
-    DestroyedAutoLabel,
     Erasing,
     LabelSmoothing,
     Mixup,
@@ -179,16 +178,6 @@ def test_labels_by_class_see_the_training_predictions(pictures, tmp_path):
     assert not torch.equal(policy.shares, even)
     with pytest.raises(ValueError, match="SelfDistilled needs predictions on clean images"):
         TransformersCallback(AugMix(), validation=pictures[1], policy=SelfDistilled(10, 15))
-
-
-def test_labels_that_decide_what_workers_draw_get_a_sentence(pictures):
-    def made(treat):
-        policy = DestroyedAutoLabel(10, 15, treat=treat)
-        return TransformersCallback(AugMix(), validation=pictures[1], mean=MEAN, std=STD, policy=policy)
-
-    with pytest.raises(ValueError, match=r"decides what is drawn, .* take treat=\"uniform\""):
-        made("skip")
-    assert made("uniform").learned.policy.drawn is None
 
 
 def test_evaluation_uses_plain_labels(pictures, tmp_path):

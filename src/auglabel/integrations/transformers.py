@@ -29,10 +29,8 @@ from auglabel.augment.augmix import AugMix
 from auglabel.augment.base import Augmentation
 from auglabel.augment.randaug import RandAug
 from auglabel.augment_and_label import AugmentAndLabel
-from auglabel.destroyed_buckets import DestroyedAutoLabel
 from auglabel.errors import UserError, UserTypeError
 from auglabel.integrations.common import Batch, UpdateLog, learned_for
-from auglabel.labels import LabelPolicy
 from auglabel.util.checks import kind_of
 from auglabel.util.extras import extra_module
 from auglabel.util.inference import unwrapped
@@ -97,7 +95,6 @@ class TransformersCallback(TrainerCallback):
         **options: Any,
     ) -> None:
         self.learned = learned_for(augment, num_classes, alpha, mean, std, options, sees=True)
-        _require_all_drawn(self.learned.policy)
         self.log_of_updates, self.unlogged = UpdateLog(), dict[str, float]()
         self.validation, self.batch_size, self.keys, self.collator = validation, batch_size, keys, collator
 
@@ -111,7 +108,7 @@ class TransformersCallback(TrainerCallback):
         batch = dict(self.collator(examples))
         if any(isinstance(example.get(label), TrainingLabel) for example in examples):
             name = self._labels_in(batch)
-            view = self.learned.view(batch[image], batch[name].long())
+            view = self.learned.augment(batch[image], batch[name].long())
             batch |= {image: view.images, name: rows_of(view)}
         return batch
 
@@ -185,14 +182,6 @@ class Logits(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         return logits_of(self.model(**{self.image: images}))
-
-
-def _require_all_drawn(policy: LabelPolicy) -> None:
-    if isinstance(policy, DestroyedAutoLabel) and policy.treat == "skip":
-        raise UserError(
-            'DestroyedAutoLabel(treat="skip") decides what is drawn, but a loader\'s workers draw and do not '
-            'see it learn: take treat="uniform".'
-        )
 
 
 def logits_of(outputs: Any) -> Tensor:
