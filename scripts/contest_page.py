@@ -21,6 +21,7 @@ from auglabel.lab.runs.metric_list import DIGITS, METRICS, SCALES
 from auglabel.lab.sweep.grid import Shared
 from auglabel.lab.sweep.job import Results
 from auglabel.lab.sweep.measurement import Measurement
+from auglabel.lab.sweep.result import Result, read_result
 from auglabel.util.atomic_write import write_text
 
 ROOT = Path(__file__).parents[1]
@@ -35,7 +36,9 @@ INTRO = """# A contest of labels
 {question} Every method has the same {images:,} labelled images of CIFAR-100, network, epochs and augmentation
 (RandAug, `wide`); four seeds are planned. [plan.yaml](../results/contest/plan.yaml), written before the runs,
 has the protocol and the rule that decides, [methods.yaml](../results/contest/methods.yaml) the methods, and
-`results/contest/results` a file per run. `python scripts/contest_page.py` makes this page.
+`results/contest/results` a file per run. `python scripts/contest_page.py` makes this page. What is marked
+as dropped was run like all others and has left the code since
+([dropped.yaml](../results/contest/dropped.yaml)).
 
 {there} of {methods} methods have their runs{missing}.
 """
@@ -78,6 +81,20 @@ interval stands by itself, without a correction for their number.
 """
 
 
+class FirstRound(Contest):
+    """The contest with the results of methods that have left the code, in the places that they had."""
+
+    @property
+    def reported(self) -> dict[str, list[Result]]:
+        found = {name: (name, results) for name, results in super().reported.items()}
+        order = list(found)
+        for name, was in dropped().items():
+            order.insert(order.index(was["after"]) + 1, name)
+            files = sorted(self.results.path.glob(f"{name.replace(' ', '_')}-seed*.json"))
+            found[name] = f"{name} (dropped)", list(map(read_result, files))
+        return dict(found[name] for name in order)
+
+
 def main() -> None:
     found = contest()
     write_text(PAGE, text(found))
@@ -85,9 +102,10 @@ def main() -> None:
     print(f"wrote {PAGE.relative_to(ROOT)}")
 
 
-def contest() -> Contest:
+def contest() -> FirstRound:
     """The contest of the plan, with the results that are there."""
-    return _contest(plan_of()["options"].split(), "methods.yaml", "results")
+    found = _contest(plan_of()["options"].split(), "methods.yaml", "results")
+    return FirstRound(found.shared, found.candidates, found.seeds, found.results)
 
 
 def second_round(epochs: int) -> Contest:
@@ -120,7 +138,16 @@ def _contest(words: Sequence[str], methods: str, results: str, family: str = "")
 
 
 def plan_of() -> dict[str, Any]:
-    found: dict[str, Any] = yaml.safe_load((FOLDER / "plan.yaml").read_text(encoding="utf-8"))
+    return _yaml("plan.yaml")
+
+
+def dropped() -> dict[str, dict[str, str]]:
+    """The former options of methods that have left the code, and after which other each is shown."""
+    return _yaml("dropped.yaml")
+
+
+def _yaml(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((FOLDER / name).read_text(encoding="utf-8"))
     return found
 
 
@@ -129,12 +156,13 @@ def text(contest: Contest) -> str:
     verdict = complete(contest)
     if verdict is None:
         return f"# A contest of labels\n\n{plan_of()['question']} Not run yet.\n"
-    missing = [each.name for each in contest.candidates if each.name not in verdict.methods]
+    planned = list(contest.reported)
+    missing = [name for name in planned if name not in verdict.methods]
     intro = INTRO.format(
         question=plan_of()["question"],
         images=next(iter(labelled(contest, verdict).values())),
         there=len(verdict.methods),
-        methods=len(contest.candidates),
+        methods=len(planned),
         missing=f"; not yet: {'; '.join(missing)}" if missing else "",
     )
     parts = [intro, *_chosen(contest), CHART, "\n## Results\n", _table(contest, verdict), RULE]
@@ -192,10 +220,8 @@ def seeds_of(verdict: Verdict, method: str) -> list[int]:
 
 def labelled(contest: Contest, verdict: Verdict) -> dict[str, int]:
     """How many labelled images each method has used in all."""
-    there = {each.name: map(contest.results.read, contest.jobs(each)) for each in contest.candidates}
-    return {
-        name: next(result.labelled_images for result in there[name] if result) for name in verdict.methods
-    }
+    there = contest.reported
+    return {name: there[name][0].labelled_images for name in verdict.methods}
 
 
 def judged_lines(verdict: Verdict) -> list[Line]:

@@ -96,20 +96,3 @@ def auto_step(
     p = (images * accuracy + 1) / (images + 2)
     w = 0.1**2 / (0.1**2 + p * (1 - p) / images)
     return c - k * (w * gap + c - followed), followed
-
-
-def relative_update(
-    c: float, alpha: float, bucket: list[tuple[float, bool]], clean: list[tuple[float, bool]]
-) -> float:
-    """c - alpha d, with d the gap of a bucket less that of images as they are; then the clip."""
-    gaps = [sum(sure - right for sure, right in some) / len(some) for some in (bucket, clean)]
-    acc = sum(right for _, right in bucket) / len(bucket)
-    return min(max(c - alpha * (gaps[0] - gaps[1]), acc), 1.0)
-
-
-def interval(right: int, images: int) -> tuple[float, float]:
-    """The accuracies p from which `right` of `images` is 1.96 standard errors of p away (Wilson)."""
-    z2, share = 1.959964**2, right / images
-    a, b, c = 1 + z2 / images, -(2 * share + z2 / images), share**2  # (share - p)^2 = z^2 p (1 - p) / images
-    root = math.sqrt(b * b - 4 * a * c)
-    return (-b - root) / (2 * a), (-b + root) / (2 * a)

@@ -67,14 +67,40 @@ def stems_of(contest):
     return stems
 
 
-def test_every_result_belongs_to_a_planned_run():
+def test_every_result_belongs_to_a_planned_run_or_a_dropped_method():
     found = script()
+    left = {f"{name.replace(' ', '_')}-seed{seed}" for name in found.dropped() for seed in found.SEEDS}
     rounds = {"results": found.contest(), **{name: found.second_round(n) for n, name in found.ROUNDS.items()}}
     rounds |= {"third": found.third_round(), "holdouts": found.holdouts_round()}
     rounds |= {f"alpha-{recipe}": found.alpha_round(recipe) for recipe in found.plan_of()["alpha_options"]}
     for folder, contest in rounds.items():
         there = {path.stem for path in (CONTEST / folder).glob("*.json")}
-        assert there <= stems_of(contest), folder
+        unplanned = {stem.rpartition("-")[0] for stem in there - stems_of(contest)}
+        assert unplanned == (left if folder == "results" else set()), folder
+
+
+def test_dropped_methods_are_shown_in_their_places_with_the_options_that_they_had():
+    found = script()
+    contest = found.contest()
+    names = list(contest.reported)
+    for name, was in found.dropped().items():
+        before, results = names[names.index(f"{name} (dropped)") - 1], contest.reported[f"{name} (dropped)"]
+        assert before.removesuffix(" (dropped)") == was["after"]
+        assert [result.seed for result in results] == list(found.SEEDS)
+        for labels in (result.recipe["labels"] for result in results):
+            assert (labels["name"], labels.get("treat")) == (was["labels"], was.get("labels.treat"))
+
+
+def test_what_was_dropped_is_not_told_apart_from_autolabel_and_what_stays_is():
+    found = script()
+    told = found.complete(found.contest())
+
+    def differs(name):
+        return any(c.better(Line(name, "T"), Line("AutoLabel", "T")) for c in told.columns)
+
+    assert not any(differs(f"{name} (dropped)") for name in found.dropped())
+    assert differs("AutoLabel by class")
+    assert differs("self-distilled")
 
 
 def nll_by_method(job, metric, on, severity):

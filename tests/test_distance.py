@@ -85,37 +85,3 @@ def test_bucket_kind_and_strength_out_of_range_are_refused():
         grid.locate(torch.tensor([0]), torch.tensor([1.5]))
     with pytest.raises(TypeError, match=r"bucket must be an int64 tensor"):
         grid.draw_in(torch.tensor([0.0]))
-
-
-def test_distances_that_are_not_drawn_are_replaced_within_their_kind():
-    grid = DistanceGrid((4, 2, 1))
-    drawn = torch.tensor([True, False, True, False, True, True, False])
-    before = grid.draw(7000, generator=torch.Generator().manual_seed(0))
-    after = grid.redraw(before, drawn, torch.Generator().manual_seed(1))
-    kept = drawn[before.bucket]
-    for old, new in zip(before, after, strict=True):
-        assert torch.equal(old[kept], new[kept])
-    assert torch.equal(after.bucket, grid.locate(after.kind, after.strength).bucket)
-    assert drawn[after.bucket].all()
-    within = ~kept & (before.kind < 2)
-    assert torch.equal(after.kind[within], before.kind[within])
-    counts = after.bucket[before.kind == 0].bincount(minlength=7)
-    assert counts[[1, 3]].tolist() == [0, 0]
-    assert abs(counts[0] - counts[2]) < 5 * counts[0].sqrt() * 2**0.5
-    moved = after.bucket[before.kind == 2].bincount(minlength=7)  # nothing of its kind is left: any
-    assert (moved[[0, 2, 4, 5]] > 0.8 * len(after.bucket[before.kind == 2]) / 4).all()
-
-
-def test_no_distances_are_replaced_by_none():
-    grid = DistanceGrid((2,))
-    none = grid.redraw(grid.draw(0), torch.tensor([True, False]))
-    assert [len(part) for part in none] == [0, 0, 0]
-
-
-@pytest.mark.parametrize(
-    "drawn", [torch.tensor([False, False]), torch.tensor([True]), torch.tensor([1.0, 0.0])]
-)
-def test_what_to_draw_must_be_told_of_every_bucket(drawn):
-    grid = DistanceGrid((2,))
-    with pytest.raises(ValueError, match="drawn must say of each of 2 buckets whether to draw it"):
-        grid.redraw(grid.draw(3), drawn)

@@ -36,8 +36,6 @@ REGIMES = {
     "smooth": ["--regime=randaug_ls", "--ema=0.9"],
     "averaged": ["--regime=augmix_autolabel", "--alpha=0.3", "--ema=0.9"],
     "auto": ["--regime=randaug_autolabel", "--alpha=auto"],
-    "relative": ["--labels=relative_autolabel"],
-    "destroyed": ["--labels=destroyed_autolabel", "--labels.treat=uniform"],
     "by class": ["--labels=autolabel_by_class", "--labels.alpha=0.3"],
     "self-distilled": ["--labels=self_distilled", "--labels.alpha=0.3", "--ema=0.9"],
     "mixup": ["--regime=mixup_autolabel", "--alpha=0.3", "--split.validation=61"],

@@ -16,7 +16,6 @@ from auglabel import (
     AugmentAndLabel,
     AugMix,
     AutoLabelByClass,
-    DestroyedAutoLabel,
     Erasing,
     LabelSmoothing,
     Mixup,
@@ -179,18 +178,6 @@ def test_labels_by_class_see_the_training_predictions(pictures, tmp_path):
     assert not torch.equal(policy.shares, even)
     with pytest.raises(ValueError, match="SelfDistilled needs predictions on clean images"):
         TransformersCallback(AugMix(), validation=pictures[1], policy=SelfDistilled(10, 15))
-
-
-def test_buckets_are_skipped_where_batches_are_put_together_here_but_not_by_workers(pictures, tmp_path):
-    policy = DestroyedAutoLabel(10, 15, treat="skip", alpha=0.5)
-    labels = TransformersCallback(AugMix(), validation=pictures[1], mean=MEAN, std=STD, policy=policy)
-    with pytest.raises(ValueError, match=r"decides what is drawn, .* or dataloader_num_workers=0"):
-        trainer_for(labels, pictures, tmp_path, dataloader_num_workers=1).train()
-    trainer_for(labels, pictures, tmp_path).train()
-    policy.destroyed[:14] = True
-    marked = labels.training(pictures[0])
-    rows = labels.collate([marked[row] for row in range(20)])["labels"]
-    assert rows[:, 1].unique().tolist() == [14]
 
 
 @pytest.mark.parametrize("augment", [AugMix(), Mixup()])

@@ -233,8 +233,8 @@ def test_the_two_may_be_picked_out_of_larger_batches(linear_model, batches):
 
 def test_images_as_they_are_come_after_the_last_bucket(linear_model, batches):
     augment, seeds = RandAug(), [torch.Generator().manual_seed(0) for _ in range(2)]
-    seen = calibrate(linear_model, augment, iter(batches), visits=2, clean=True, generator=seeds[0])
-    moved, clean = seen.parted(82)
+    views = every_bucket(linear_model, augment, iter(batches), visits=2, clean=True, generator=seeds[0])
+    moved, clean = measure(linear_model, views, groups=83).parted(82)
     without = calibrate(linear_model, augment, batches, visits=2, generator=seeds[1])
     assert torch.equal(moved.sums, without.sums)
     by_hand = Calibration()

@@ -126,8 +126,6 @@ def test_it_takes_several_epochs_to_see_all_buckets_only_where_few_images_visit_
 REGIMES = {
     "autolabel": ["--regime=randaug_autolabel", "--alpha=0.3"],
     "auto": ["--regime=randaug_autolabel"],
-    "relative": ["--regime=augmix_autolabel", "--labels=relative_autolabel"],
-    "destroyed": ["--regime=augmix_autolabel", "--labels=destroyed_autolabel", "--labels.share=1"],
     "averaged": ["--regime=augmix_autolabel", "--alpha=0.3", "--ema=0.9", "--clip=1", "--calibrate.visits=2"],
     "dropout": ["--model=tests.networks:with_dropout", "--regime=mixup", "--calibrate.visits=2"],
     "attacked": ["--regime=at_autolabel", "--augment.steps=2", "--calibrate.visits=1", "--split.train=80"],

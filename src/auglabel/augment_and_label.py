@@ -94,23 +94,11 @@ class AugmentAndLabel(nn.Module):
         generator: Generator | None = None,
     ) -> tuple[Tensor, Tensor]:
         """The augmented images and their targets (B, K). Only attacks use `model`."""
-        view = self.view(images, labels, model, generator=generator)
+        view = self.augment(images, labels, model, generator=generator)
         if self.ignore_index is None:
             return view.images, self.policy(view)
         known, view = some_label(view, self.ignore_index)
         return view.images, self.policy(view) * known[:, None]
-
-    def view(
-        self,
-        images: Tensor,
-        labels: Tensor,
-        model: nn.Module | None = None,
-        *,
-        dtype: torch.dtype | None = None,
-        generator: Generator | None = None,
-    ) -> View:
-        """The augmented images with their buckets, out of those that the policy lets be drawn."""
-        return self.augment(images, labels, model, drawn=self.policy.drawn, dtype=dtype, generator=generator)
 
     def expect(self, epochs: int) -> None:
         """Tell labels with alpha "auto" how many updates there will be, unless they have been told."""
@@ -147,12 +135,10 @@ class AugmentAndLabel(nn.Module):
             visits=self.visits,
             turn=turn,
             bins=self.bins,
-            clean=self.policy.needs_clean,
             generator=_generator(turn) if generator is None else generator,
         )
-        seen, *clean = seen.parted(len(self.augment.grid)) if self.policy.needs_clean else [seen]
-        learned = self.policy.learned_table if isinstance(self.policy, TablePolicy) else None
-        self.policy.update(self.pool(seen, learned) if self.rule == "pooled" else seen, *clean)
+        table = self.policy.table if isinstance(self.policy, TablePolicy) else None
+        self.policy.update(self.pool(seen, table) if self.rule == "pooled" else seen)
         self.updates += 1
         return seen
 

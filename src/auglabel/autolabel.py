@@ -53,13 +53,13 @@ class AutoLabel(TablePolicy):
     def update(self, seen: BucketCalibration) -> None:
         """Move the label of every bucket that `seen` knows of; the others keep their value."""
         require_seen("AutoLabel.update", seen, len(self.table))
-        self.move(seen, seen.confidence - seen.accuracy, seen.ece, seen.accuracy)
+        self.move(seen, seen.accuracy)
 
-    def move(self, seen: BucketCalibration, gap: Tensor, error: Tensor, lowest: Tensor) -> None:
-        """Eqn (1) for this signed gap and calibration error, or the step of "auto"; then the clip."""
-        table = self.table.cpu().double()
+    def move(self, seen: BucketCalibration, lowest: Tensor) -> None:
+        """Eqn (1), or the step of "auto"; then the clip."""
+        table, gap = self.table.cpu().double(), seen.confidence - seen.accuracy
         if self.auto is None:
-            moved = table - float(self.alpha) * error * torch.sign(gap)
+            moved = table - float(self.alpha) * seen.ece * torch.sign(gap)
         else:
             moved = self.auto(table, gap, seen)
         clipped = torch.maximum(moved, lowest).clamp(max=1)

@@ -221,15 +221,6 @@ def require_seen(what: str, seen: object, buckets: int) -> None:
         raise UserError(f"{what} takes finite sums, but the Calibration holds nan or infinity.")
 
 
-def require_clean(what: str, clean: object) -> Calibration:
-    """Check that `clean` is a Calibration of one group: the images as they are."""
-    if not isinstance(clean, Calibration) or clean.groups != 1:
-        got = f"{clean.groups} groups" if isinstance(clean, Calibration) else kind_of(clean)
-        raise UserTypeError(f"{what} also takes a Calibration of the images as they are, got {got}.")
-    require_seen(what, clean, 1)
-    return clean
-
-
 TAKE_SOFTMAX = "Pass model(images).softmax(dim=1); Calibration.update_logits takes logits."
 DROP_SOFTMAX = "Drop the softmax at the model's end; Calibration.update takes probabilities."
 

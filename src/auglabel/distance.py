@@ -13,7 +13,6 @@ from auglabel.errors import UserError
 from auglabel.util.binning import cell
 from auglabel.util.checks import (
     kind_of,
-    readable,
     require_range,
     require_same_length,
     require_unit,
@@ -93,26 +92,6 @@ class DistanceGrid:
         within = (1 - torch.rand(len(bucket), device=source, generator=generator)).clamp(min=1e-3)
         strength = (bucket - start[kind] + to_device(within, bucket.device)) / levels[kind]
         return Distance(kind, strength, bucket)
-
-    def redraw(self, distance: Distance, drawn: Tensor, generator: Generator | None = None) -> Distance:
-        """Replace distances in buckets that are not `drawn` (num_buckets,) bool.
-
-        Each gets one in another bucket of its kind, all equally likely, or in any if its kind has none.
-        """
-        if drawn.dtype != torch.bool or drawn.shape != (len(self),) or (readable(drawn) and not drawn.any()):
-            raise UserError(
-                f"drawn must say of each of {len(self)} buckets whether to draw it, and of one that it is, "
-                f"got {kind_of(drawn)}."
-            )
-        levels, _ = self._tables(drawn.device)
-        kind = torch.repeat_interleave(levels)
-        free = drawn & (kind[:, None] == kind)  # (bucket, buckets it may be replaced by)
-        free = torch.where(free.any(dim=1, keepdim=True), free, drawn).float()
-        source = drawing_device(distance.bucket.device, generator)
-        chances = free.to(distance.bucket.device)[distance.bucket].to(source)
-        bucket = torch.multinomial(chances, 1, generator=generator).squeeze(1).to(distance.bucket.device)
-        other, keep = self.draw_in(bucket, generator), drawn.to(bucket.device)[distance.bucket]
-        return Distance(*(torch.where(keep, old, new) for old, new in zip(distance, other, strict=True)))
 
     def level(self, distance: Distance) -> Tensor:
         """Level of each distance within its kind, counted from 1."""

@@ -19,7 +19,6 @@ class LabelPolicy(nn.Module):
     """Soft targets for a view. A policy only says how sure it is of each label."""
 
     adaptive = False  # True: the training loop measures calibration and calls update()
-    needs_clean = False  # True: update() also takes what was seen on the images as they are
     needs_prediction = False  # True: views must come with a prediction on the clean image
 
     def __init__(self, num_classes: int) -> None:
@@ -34,11 +33,6 @@ class LabelPolicy(nn.Module):
     def confidence(self, view: View) -> Tensor:
         """How sure the label of each example is, (B,) in [0, 1]."""
         raise NotImplementedError(f"{type(self).__name__} must define confidence(view).")
-
-    @property
-    def drawn(self) -> Tensor | None:
-        """Which buckets to draw in training, (num_buckets,) bool; None: all."""
-        return None
 
     def require_ready(self) -> None:
         """Refuse, before anything is measured for it, an update that cannot be made."""
@@ -129,11 +123,6 @@ class TablePolicy(LabelPolicy):
     def extra_repr(self) -> str:
         low, high = (float(edge) for edge in self.table.aminmax())
         return f"{super().extra_repr()}, {len(self.table)} buckets from {low:.3f} to {high:.3f}"
-
-    @property
-    def learned_table(self) -> Tensor:
-        """The labels that updates move: `table`, but where a policy labels some buckets otherwise."""
-        return self.table
 
     def confidence(self, view: View) -> Tensor:
         require_range("view.bucket", view.bucket, len(self.table), "buckets")

@@ -45,18 +45,15 @@ def calibrate(
     visits: int | None = None,
     turn: int = 0,
     bins: int = 15,
-    clean: bool = False,
     generator: Generator | None = None,
 ) -> Calibration:
     """Calibration of `model` on every bucket of `augment`, over the validation set.
 
-    With `clean` one group more, the last, has the images as they are.
-
     `loader` yields (images, labels) and nothing else; under several ranks, each rank's own share. The paper
     measures every image in every bucket; see `every_bucket` for the cheaper `visits`.
     """
-    views = every_bucket(model, augment, loader, visits=visits, turn=turn, clean=clean, generator=generator)
-    seen = measure(model, views, groups=len(augment.grid) + clean, bins=bins)
+    views = every_bucket(model, augment, loader, visits=visits, turn=turn, generator=generator)
+    seen = measure(model, views, groups=len(augment.grid), bins=bins)
     if not seen.count.any():
         raise UserError("calibrate needs validation images, but the loader gave none.")
     return seen

@@ -13,12 +13,10 @@ from auglabel.augment_and_label import AugmentAndLabel
 from auglabel.autolabel import AutoLabel
 from auglabel.by_class import AutoLabelByClass
 from auglabel.calibration import Calibration
-from auglabel.destroyed_buckets import DestroyedAutoLabel
 from auglabel.distance import Distance, DistanceGrid
 from auglabel.labels import CCAT, FixedTable, LabelPolicy, LabelSmoothing, MixupLabels, OneHot, TablePolicy
 from auglabel.measure import calibrate, every_bucket, measure
 from auglabel.pooling import Pool, PooledCalibration
-from auglabel.relative import RelativeAutoLabel
 from auglabel.scaling import IsotonicScaling, TemperatureScaling, VectorScaling
 from auglabel.self_distilled import SelfDistilled, with_prediction
 from auglabel.soft_augmentation import SoftAugmentation
@@ -36,7 +34,6 @@ __all__ = [
     "Calibration",
     "Clean",
     "CutMix",
-    "DestroyedAutoLabel",
     "Distance",
     "DistanceGrid",
     "Erasing",
@@ -50,7 +47,6 @@ __all__ = [
     "Pool",
     "PooledCalibration",
     "RandAug",
-    "RelativeAutoLabel",
     "SelfDistilled",
     "SoftAugmentation",
     "TablePolicy",

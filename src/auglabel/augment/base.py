@@ -72,14 +72,12 @@ class Augmentation:
         model: nn.Module | None = None,
         *,
         bucket: Tensor | None = None,
-        drawn: Tensor | None = None,
         dtype: torch.dtype | None = None,
         generator: Generator | None = None,
     ) -> View:
         """Draw distances, or draw them inside `bucket` (B,) when given, and apply them.
 
-        `drawn` (num_buckets,) bool says which buckets may be drawn; all if None. `dtype`, a floating
-        point one, turns bytes into numbers in [0, 1] on the way out.
+        `dtype`, a floating point one, turns bytes into numbers in [0, 1] on the way out.
         """
         if dtype is not None and not dtype.is_floating_point:
             raise UserError(f"dtype must be a floating point one, got {dtype}.")
@@ -89,8 +87,6 @@ class Augmentation:
         if bucket is None:
             home = torch.device("cpu") if self.distance_on_host else images.device
             distance = self.draw(len(images), home if generator is None else generator.device, generator)
-            if drawn is not None:
-                distance = self.grid.redraw(distance, drawn, generator)
         else:
             require_same_length(type(self).__name__, images=images, bucket=bucket)
             distance = self.grid.draw_in(bucket, generator)

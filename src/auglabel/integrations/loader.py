@@ -31,7 +31,6 @@ class MovedSet(Dataset[Example]):
     The visible share follows where the augmentation says it, as `Erasing` does.
     How an image is moved is decided by `seed`, the epoch and its row: not by the batch, nor by which worker
     reads it. Augmentations that take a whole batch or the model, such as mixup and attacks, cannot work here.
-    Every bucket is drawn: take `DestroyedAutoLabel` with treat="uniform", as "skip" would skip nothing.
     """
 
     def __init__(self, dataset: Any, augment: Augmentation, seed: int = 0) -> None:

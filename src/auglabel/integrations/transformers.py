@@ -30,10 +30,8 @@ from auglabel.augment.augmix import AugMix
 from auglabel.augment.base import Augmentation
 from auglabel.augment.randaug import RandAug
 from auglabel.augment_and_label import AugmentAndLabel, some_label
-from auglabel.destroyed_buckets import DestroyedAutoLabel
 from auglabel.errors import UserError, UserTypeError
 from auglabel.integrations.common import Batch, UpdateLog, learned_for
-from auglabel.labels import LabelPolicy
 from auglabel.util.checks import kind_of
 from auglabel.util.extras import extra_module
 from auglabel.util.inference import unwrapped
@@ -112,7 +110,7 @@ class TransformersCallback(TrainerCallback):
         batch = dict(self.collator(examples))
         if any(isinstance(example.get(label), TrainingLabel) for example in examples):
             name = self._labels_in(batch)
-            view = self.learned.view(batch[image], batch[name])
+            view = self.learned.augment(batch[image], batch[name])
             batch |= {image: view.images, name: rows_of(view, self.learned.ignore_index)}
         return batch
 
@@ -139,7 +137,6 @@ class TransformersCallback(TrainerCallback):
         return F.cross_entropy(logits, targets, reduction="sum") * each / num_items_in_batch
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
-        _require_drawn_here(self.learned.policy, args.dataloader_num_workers)
         if 0 < state.num_train_epochs < ENDLESS:
             self.learned.expect(state.num_train_epochs)
         self.log_of_updates = UpdateLog()
@@ -191,14 +188,6 @@ class Logits(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         return logits_of(self.model(**{self.image: images}))
-
-
-def _require_drawn_here(policy: LabelPolicy, workers: int) -> None:
-    if workers and isinstance(policy, DestroyedAutoLabel) and policy.treat == "skip":
-        raise UserError(
-            'DestroyedAutoLabel(treat="skip") decides what is drawn, but a loader\'s workers draw and do not '
-            'see it learn: take treat="uniform", or dataloader_num_workers=0.'
-        )
 
 
 def logits_of(outputs: Any) -> Tensor:

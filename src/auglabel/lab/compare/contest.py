@@ -90,14 +90,21 @@ class Contest:
         runs = [(each.name, self.results.run(job)) for each in self.candidates for job in self.jobs(each)]
         return {str(run.path): name for name, run in runs if run.model_file.is_file()}
 
+    @property
+    def reported(self) -> dict[str, list[Result]]:
+        """The results that are there, by the name of their method."""
+        return {
+            each.name: [result for job in self.jobs(each) if (result := self.results.read(job))]
+            for each in self.candidates
+        }
+
     def verdict(self) -> Verdict | None:
         """What the results that are there show; None before there are any."""
         clean, corrupted = Comparison("", ""), Comparison("", "")
-        for candidate in self.candidates:
-            read = [self.results.read(job) for job in self.jobs(candidate)]
-            for result in (each for each in read if each is not None):
+        for name, results in self.reported.items():
+            for result in results:
                 for comparison, place, row in _rows(result, clean, corrupted):
-                    comparison.rows.setdefault(place, {}).setdefault(candidate.name, {})[result.seed] = row
+                    comparison.rows.setdefault(place, {}).setdefault(name, {})[result.seed] = row
         methods = clean.methods
         plain = self.plain if self.plain in methods else methods[0] if methods else ""
         return Verdict(methods, plain, [clean, corrupted]) if methods else None

@@ -27,8 +27,6 @@ WORDS = {  # of a recipe, as people write them
     "one_hot": "one-hot",
     "label_smoothing": "label smoothing",
     "autolabel": "AutoLabel",
-    "relative_autolabel": "relative AutoLabel",
-    "destroyed_autolabel": "AutoLabel without destroyed buckets",
     "autolabel_variant": "AutoLabel variant",
     "autolabel_by_class": "AutoLabel by class",
     "self_distilled": "self-distilled AutoLabel",

@@ -31,14 +31,12 @@ from auglabel.data.folder import folder, imagenet
 from auglabel.data.huggingface import huggingface
 from auglabel.data.npz import npz
 from auglabel.data.source import DataSet
-from auglabel.destroyed_buckets import DestroyedAutoLabel
 from auglabel.distance import DistanceGrid
 from auglabel.errors import UserError
 from auglabel.lab.parts.variants import AutoLabelVariant
 from auglabel.labels import CCAT, FixedTable, LabelPolicy, LabelSmoothing, MixupLabels, OneHot
 from auglabel.losses import GAMMA, focal_loss, jensen_shannon, trades, weighted_cross_entropy
 from auglabel.models.by_name import imported
-from auglabel.relative import RelativeAutoLabel
 from auglabel.self_distilled import SelfDistilled
 from auglabel.soft_augmentation import SoftAugmentation
 from auglabel.table_file import load_table
@@ -116,8 +114,6 @@ LABELS: dict[str, Callable[..., LabelPolicy]] = {
     "autolabel": autolabel,
     "autolabel_by_class": AutoLabelByClass,
     "self_distilled": SelfDistilled,
-    "relative_autolabel": RelativeAutoLabel,
-    "destroyed_autolabel": DestroyedAutoLabel,
     "ccat": CCAT,
     "mixup": MixupLabels,
     "table": fixed_table,

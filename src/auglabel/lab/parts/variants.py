@@ -59,7 +59,7 @@ class AutoLabelVariant(AutoLabel):
         used = copy.copy(seen)
         used.sums = self._sums(seen.sums)
         lowest = used.accuracy if self.floor else torch.zeros_like(used.accuracy)
-        self.move(used, used.confidence - used.accuracy, used.ece, lowest)
+        self.move(used, lowest)
 
     def _sums(self, sums: Tensor) -> Tensor:
         """What each bucket learns from, out of what every bucket saw."""

@@ -21,7 +21,7 @@ from auglabel.labels import LabelPolicy, TablePolicy
 from auglabel.table_file import load_table
 from auglabel.util.checks import shown
 
-MORE_THAN_A_TABLE = ("autolabel_by_class", "self_distilled", "destroyed_autolabel")
+MORE_THAN_A_TABLE = ("autolabel_by_class", "self_distilled")
 
 
 def learned_for(recipe: Recipe, num_classes: int) -> AugmentAndLabel:

@@ -147,7 +147,7 @@ class Trainer:
         images = crop_and_flip(images, self.prepare.pad, self.prepare.flip, generator)
 
         def augmented() -> View:
-            return self.learned.view(images, labels, self.plain, dtype=torch.float32, generator=generator)
+            return self.learned.augment(images, labels, self.plain, dtype=torch.float32, generator=generator)
 
         view = augmented()
         if self.learned.policy.needs_prediction:
