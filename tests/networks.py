@@ -36,6 +36,32 @@ def wants_colour(num_classes: int) -> nn.Module:
     return nn.Sequential(nn.Conv2d(3, num_classes, 28), nn.Flatten())
 
 
+class OfSize(nn.Module):
+    """Refuses images of another size as timm's ViTs do."""
+
+    def __init__(self, num_classes: int, size: int) -> None:
+        super().__init__()
+        self.size, self.body = size, nn.Linear(size * size, num_classes)
+
+    def forward(self, images: Tensor) -> Tensor:
+        height = images.shape[2]
+        torch._assert(height == self.size, f"Input height ({height}) doesn't match model ({self.size}).")
+        logits: Tensor = self.body(images.mean(dim=1).flatten(1))
+        return logits
+
+
+class Huge(nn.Module):
+    def forward(self, images: Tensor) -> Tensor:
+        return torch.empty(2**55)
+
+
+def of_size(num_classes: int, img_size: int = 8, memory_at: str = "never") -> nn.Module:
+    """A network for one size; or one for which there is not enough memory, once it is built or called."""
+    if memory_at == "built":
+        torch.empty(2**55)
+    return Huge() if memory_at == "called" else OfSize(num_classes, img_size)
+
+
 def no_network(num_classes: int) -> int:
     return num_classes
 

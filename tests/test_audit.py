@@ -4,19 +4,21 @@ import io
 import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from PIL import Image
 from rich.console import Console
 from torch import nn
 
-from auglabel import Calibration
+from auglabel import Calibration, Mixup
 from auglabel.cli import main
 from auglabel.data.embedded import load_embedded
 from auglabel.distance import DistanceGrid
 from auglabel.lab.audit import audit_network as command
 from auglabel.lab.audit import audit_sheet
 from auglabel.lab.audit.audit import Bucket, as_json, audit_of, wilson
+from auglabel.lab.pictures.contact_sheet import Heading, Note, annotated_sheet
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.recipe.seeding import generator_for
 from auglabel.table_file import load_table
@@ -99,7 +101,7 @@ def test_words_say_which_levels_keep_want_less_and_are_no_longer_seen():
     assert audit.sentences() == [
         "rotate: levels 1 to 2 keep the label as it is; levels 3 to 4 want a label of 0.80 to 0.70 "
         "(over-confident by 30.0 points); at level 5 this network no longer sees the class (accuracy 30 %): "
-        "a label of 0.30."
+        "a label of 0.30; from level 3 on it hurts: accuracy 70 to 30 %, not 90 %."
     ]
 
 
@@ -115,18 +117,53 @@ def test_few_images_are_no_proof():
     assert audit.verdict(bucket(0.8, 0.83, count=100)) == "keep"
 
 
+@pytest.mark.parametrize(
+    ("clean", "accuracy", "count", "hurts"),
+    [
+        (0.9, 0.860, 1000, True),  # Wilson's ends: 0.8798 and 0.8801; 0.040 - hypot(0.0202, 0.0201) = 0.0115
+        (0.9, 0.862, 1000, False),  # 0.8798 and 0.8820; 0.038 - hypot(0.0202, 0.0200) = 0.0096: not a point
+        (1.0, 0.7, 10, False),  # 0.7225 and 0.8922; hypot(0.2775, 0.1922) = 0.3376 is more than 0.3
+        (0.9, 0.95, 1000, False),
+    ],
+)
+def test_it_hurts_where_accuracy_is_a_point_below_that_of_the_images_as_they_are_beyond_noise(
+    clean, accuracy, count, hurts
+):
+    audit = replace(audited((0.9, 0.9), (0.9, 0.9)), clean=bucket(clean, clean, count))
+    for confidence in (0.3, accuracy, 1.0):  # whatever it claims
+        assert audit.hurts(bucket(accuracy, confidence, count)) == hurts
+
+
+@pytest.mark.parametrize(
+    ("accuracies", "levels", "words"),
+    [
+        ((0.73, 0.72, 0.65, 0.47), [3, 4], "from level 3 on it hurts: accuracy 65 to 47 %, not 73 %"),
+        ((0.73, 0.65, 0.73, 0.47), [4, 4], "at level 4 it hurts: accuracy 47 %, not 73 %"),  # 2 may be noise
+        ((0.60, 0.60, 0.61, 0.73), [1, 3], "at levels 1 to 3 it hurts: accuracy 60 to 61 %, not 73 %"),
+    ],
+)
+def test_levels_that_hurt_an_under_confident_network_are_named(accuracies, levels, words):
+    audit = audited((0.73, 0.6), *((accuracy, 0.4) for accuracy in accuracies))
+    assert audit.sentences() == [f"rotate: levels 1 to 4 keep the label as it is; {words}."]
+    found = json.loads(json.dumps(as_json(audit, {})))
+    assert found["hurting_levels"] == {"rotate": levels}
+    assert [each["hurts"] for each in found["buckets"]] == [accuracy < 0.7 for accuracy in accuracies]
+
+
 def test_a_label_that_is_kept_for_want_of_proof_is_named():
     """0.5 to either side of 1,000 times 0.5: 1.96 * 0.0158 = 0.031, so 4 points are not one beyond that."""
     audit = audited((0.6, 0.6), (0.5, 0.5), (0.5, 0.54))
     assert audit.sentences() == [
-        "rotate: levels 1 to 2 keep the label as it is (the table's 0.96 is within noise of 1)."
+        "rotate: levels 1 to 2 keep the label as it is (the table's 0.96 is within noise of 1); "
+        "from level 1 on it hurts: accuracy 50 %, not 60 %."
     ]
 
 
 def test_a_kind_without_levels_speaks_of_itself():
     grid = DistanceGrid((1, 2), ("equalize", "rotate"))
     first, _ = audited((0.9, 0.9), (0.7, 0.9), (0.9, 0.9), (0.9, 0.9), grid=grid).sentences()
-    assert first == "equalize: wants a label of 0.80 (over-confident by 20.0 points)."
+    told = "wants a label of 0.80 (over-confident by 20.0 points); it hurts: accuracy 70 %, not 90 %."
+    assert first == f"equalize: {told}"
 
 
 @pytest.fixture(scope="module")
@@ -305,38 +342,60 @@ def test_few_images_do_not_make_a_label_of_1_where_the_class_is_no_longer_seen()
 
 
 def marks(audit):
-    """Per kind what stands beside it, and the colour of the bar at each level."""
+    """Per kind what stands beside it, and the colours of the bar at each level."""
     rows = [buckets for _, buckets in audit.kinds()]
     remarks = [audit_sheet._remarks(audit, row) for row in rows]
     return remarks, [[note.begins for note in audit_sheet._notes(audit, row)] for row in rows]
 
 
-KEEP, SOFTEN, LOST = (0.9, 0.9), (0.7, 0.9), (0.3, 0.5)
+KEEP, SURE, UNSURE, SOFTEN, LOST = (0.9, 0.9), (0.9, 0.95), (0.7, 0.5), (0.7, 0.9), (0.3, 0.5)
+BOTH, ALL = ["hurts", "soften"], ["hurts", "soften", "destroyed"]
 
 
 @pytest.mark.parametrize(
     ("buckets", "remark", "bars"),
     [
-        ([KEEP, SOFTEN, SOFTEN, LOST], ("softer from 2", "lost from 4"), {2: "soften", 4: "destroyed"}),
-        ([KEEP, SOFTEN, KEEP, SOFTEN], ("softer from 4",), {4: "soften"}),  # one level alone may be noise
+        (
+            [SURE, UNSURE, SOFTEN, LOST],
+            ("hurts from 2", "softer from 3", "lost from 4"),
+            {2: ["hurts"], 3: ["soften"], 4: ["destroyed"]},
+        ),
+        ([KEEP, UNSURE, UNSURE, UNSURE], ("hurts from 2",), {2: ["hurts"]}),
+        ([SURE, SURE, SOFTEN], ("hurts from 3", "softer from 1"), {1: ["soften"], 3: ["hurts"]}),
+        ([KEEP, SOFTEN, KEEP, SOFTEN], ("hurts from 4", "softer from 4"), {4: BOTH}),  # 2 may be noise
         ([KEEP, KEEP, KEEP], (), {}),
-        ([KEEP, LOST, LOST], ("lost from 2",), {2: "destroyed"}),
-        ([LOST, LOST, SOFTEN, KEEP], ("softer 1 to 3", "lost 1 to 2"), {1: "destroyed"}),
-        ([SOFTEN], ("softer",), {1: "soften"}),
+        ([KEEP, LOST, LOST], ("lost from 2",), {2: ["destroyed"]}),
+        ([LOST, LOST, SOFTEN, KEEP], ("hurts 1 to 3", "softer 1 to 3", "lost 1 to 2"), {1: ALL}),
+        ([SOFTEN], ("hurts", "softer"), {1: BOTH}),
     ],
 )
-def test_bars_stand_where_labels_must_soften_and_where_the_class_is_lost(buckets, remark, bars):
+def test_bars_stand_where_it_hurts_labels_must_soften_and_the_class_is_lost(buckets, remark, bars):
     remarks, drawn = marks(audited((0.9, 0.9), *buckets))
-    expected = [bars.get(level) for level in range(1, len(buckets) + 1)]
+    expected = [bars.get(level, []) for level in range(1, len(buckets) + 1)]
     assert remarks == [remark]
-    assert drawn == [[None if verdict is None else audit_sheet.GROUNDS[verdict] for verdict in expected]]
+    assert drawn == [[tuple(audit_sheet.COLOURS[name] for name in names) for names in expected]]
+
+
+def test_a_bar_of_two_colours_has_both_one_above_the_other():
+    note = Note("", (255, 255, 255), begins=(audit_sheet.BLUE, audit_sheet.ORANGE))
+    images = torch.zeros(2, 1, 28, 28, dtype=torch.uint8)
+    sheet = annotated_sheet(Mixup(levels=1), images, torch.zeros(2).long(), ["a"], [note], Heading("", ""))
+    pixels = torch.from_numpy(np.array(sheet)).int()
+    upper, lower = (
+        (pixels == torch.tensor(colour)).all(dim=2).nonzero()[:, 0]
+        for colour in (audit_sheet.BLUE, audit_sheet.ORANGE)
+    )
+    assert abs(len(upper) - len(lower)) <= 8  # two rows of 4 pixels
+    assert upper.max() < lower.min()
 
 
 def test_the_picture_has_each_label_and_accuracy_on_the_ground_of_its_verdict():
-    notes = audit_sheet._notes(audit := audited((0.9, 0.9), KEEP, SOFTEN, LOST), audit.buckets)
-    assert [note.text for note in notes] == ["label 1.00", "label 0.80", "label 0.30"]
-    assert [note.lines for note in notes] == [("90 % right",), ("70 % right",), ("30 % right",)]
-    assert [note.fill for note in notes] == [(255, 255, 255), audit_sheet.ORANGE, audit_sheet.DARK]
+    notes = audit_sheet._notes(audit := audited((0.9, 0.9), SURE, UNSURE, SOFTEN, LOST), audit.buckets)
+    assert [note.text for note in notes] == ["label 0.95", "label 1.00", "label 0.80", "label 0.30"]
+    assert [note.lines for note in notes] == [(f"{right} % right",) for right in (90, 70, 70, 30)]
+    orange, dark = audit_sheet.ORANGE, audit_sheet.DARK
+    assert [note.fill for note in notes] == [orange, (255, 255, 255), orange, dark]
+    assert [note.lines_ink == audit_sheet.BLUE for note in notes] == [False, True, True, True]
 
 
 def test_the_picture_lies_beside_the_json_and_shows_the_marks(run, tmp_path, capsys):

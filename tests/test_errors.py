@@ -594,6 +594,28 @@ TABLE = [
     ),
     (
         None,
+        ["train", "embedded", "--model=tests.networks:of_size", *NOWHERE],
+        "tests.networks:of_size does not take the 1 x 28 x 28 images of embedded Fashion-MNIST: Input height "
+        "(28) doesn't match model (8). Set a size that fits with --model.img_size.",
+    ),
+    (
+        pictures(a=10, b=10),
+        [*FOLDER, "--model=tests.networks:of_size", "--data.size=12"],
+        "tests.networks:of_size does not take the 1 x 12 x 12 images of .../pictures: Input height (12) "
+        "doesn't match model (8). Set a size that fits with --data.size or --model.img_size.",
+    ),
+    (
+        None,
+        ["train", "embedded", "--model=tests.networks:of_size", "--model.memory_at=called", *NOWHERE],
+        "train ran out of memory. Fewer images at a time ...",
+    ),
+    (
+        None,
+        ["train", "embedded", "--model=tests.networks:of_size", "--model.memory_at=built", *NOWHERE],
+        "train ran out of memory. Fewer images at a time ...",
+    ),
+    (
+        None,
         ["train", "embedded", "--model=tests.networks:nothing"],
         '--model: the module "tests.networks" (...tests/networks.py) has no "nothing".',
     ),

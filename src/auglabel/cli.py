@@ -16,7 +16,7 @@ from pathlib import Path
 from types import FrameType
 
 from auglabel import __version__
-from auglabel.errors import UserError
+from auglabel.errors import UserError, lacks_memory
 from auglabel.lab.commands.registry import COMMANDS
 
 TRACEBACK = "AUGLABEL_TRACEBACK"  # environment variable: 1 shows where every failure comes from
@@ -61,7 +61,7 @@ def main(words: Sequence[str] | None = None) -> int:
     except (UserError, OSError, ImportError) as error:
         return _fail(str(error), 1)
     except Exception as error:
-        if _lacks_memory(error):
+        if lacks_memory(error):
             return _fail(
                 f"{name} ran out of memory. Fewer images at a time need less: a smaller --batch_size. "
                 "Images that do not fit are streamed with a smaller --data.memory_gb.",
@@ -114,12 +114,6 @@ def _find_home() -> None:
     except RuntimeError:
         os.environ["HOME"] = tempfile.mkdtemp(prefix="auglabel-home-")
         atexit.register(shutil.rmtree, os.environ["HOME"], ignore_errors=True)
-
-
-def _lacks_memory(error: Exception) -> bool:
-    """Whether Python says so, or torch does, for which that is one of many errors of a kind."""
-    words = ("out of memory", "allocate memory", "not enough memory")
-    return isinstance(error, MemoryError) or any(each in str(error).lower() for each in words)
 
 
 def _fail(sentence: str, code: int, always: bool = False) -> int:

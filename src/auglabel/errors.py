@@ -10,3 +10,9 @@ class UserError(ValueError):
 
 class UserTypeError(UserError, TypeError):
     """The same for a value of the wrong type."""
+
+
+def lacks_memory(error: Exception) -> bool:
+    """Whether Python says so, or torch does, for which that is one of many errors of a kind."""
+    words = ("out of memory", "allocate memory", "not enough memory")
+    return isinstance(error, MemoryError) or any(each in str(error).lower() for each in words)

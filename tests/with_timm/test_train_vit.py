@@ -30,3 +30,14 @@ def test_a_vit_is_trained_with_adamw_and_measured(tmp_path, capsys):
     assert cli.main(["eval", str(tmp_path / "run"), "--resamples", "0"]) == 0, capsys.readouterr().err
     first, *_, last = (epoch.loss for epoch in run.epochs())
     assert last < first
+
+
+def test_a_vit_of_another_size_than_the_images_gets_one_sentence(tmp_path, capsys):
+    pictures(tmp_path / "pictures")
+    words = ["--data.root", str(tmp_path / "pictures"), "--data.size", "32", "--model.img_size", "64"]
+    words += ["--model", "timm:vit_tiny_patch16_224", "--out", str(tmp_path / "run")]
+    assert cli.main(["train", "folder", *words]) == 1
+    said = capsys.readouterr().err
+    assert "timm:vit_tiny_patch16_224 does not take the 3 x 32 x 32 images of " in said
+    assert said.endswith(" Set a size that fits with --data.size or --model.img_size.\n")
+    assert said.count("\n") == 1

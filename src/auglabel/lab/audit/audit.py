@@ -13,7 +13,7 @@ would claim.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,7 @@ from auglabel.calibration import Calibration
 from auglabel.distance import DistanceGrid
 
 Z = 1.959964  # of a 95 % interval
-NOTICED = 0.01  # an over-confidence of less than a point is no reason to soften a label
+NOTICED = 0.01  # beyond its interval: less than a point is no reason to soften a label, nor does it hurt
 LEFT = 0.5  # of what a network knows beyond chance: with less, it no longer sees the class
 
 
@@ -58,15 +58,24 @@ class Audit:
     chance: float
 
     def verdict(self, bucket: Bucket) -> str:
-        """keep, soften, or destroyed where less than half of what it knows beyond chance is left."""
-        if bucket.accuracy < self.chance + LEFT * (self.clean.accuracy - self.chance):
+        """What its label calls for: keep, soften, or destroyed where the class is lost."""
+        if self.lost(bucket):
             return "destroyed"
-        error = Z * math.sqrt(bucket.accuracy * (1 - bucket.accuracy) / bucket.count)
-        return "soften" if bucket.gap - error > NOTICED else "keep"
+        return "soften" if bucket.confidence - bucket.interval[1] > NOTICED else "keep"
+
+    def lost(self, bucket: Bucket) -> bool:
+        """Whether less than half of what the network knows beyond chance is left."""
+        return bucket.accuracy < self.chance + LEFT * (self.clean.accuracy - self.chance)
+
+    def hurts(self, bucket: Bucket) -> bool:
+        """Whether certainly fewer are right than as they are, by Newcombe's interval of the difference."""
+        clean = self.clean
+        noise = math.hypot(clean.accuracy - clean.interval[0], bucket.interval[1] - bucket.accuracy)
+        return clean.accuracy - bucket.accuracy - noise > NOTICED
 
     def label(self, bucket: Bucket) -> float:
         """The confidence that the bucket's label should have."""
-        if self.verdict(bucket) == "destroyed":
+        if self.lost(bucket):
             return max(bucket.accuracy, self.chance)
         return min(1.0, max(bucket.accuracy, 1 - bucket.gap))
 
@@ -76,8 +85,11 @@ class Audit:
             yield kind, [bucket for bucket in self.buckets if bucket.kind == kind]
 
     def sentences(self) -> list[str]:
-        """A sentence per kind: up to which level its labels hold, and what beyond."""
-        return [f"{kind}: {'; '.join(self._parts(buckets))}." for kind, buckets in self.kinds()]
+        """A sentence per kind: up to which level its labels hold, what beyond, and where it hurts."""
+        return [
+            f"{kind}: {'; '.join((*self._parts(buckets), *self._harm(buckets)))}."
+            for kind, buckets in self.kinds()
+        ]
 
     def _parts(self, buckets: Sequence[Bucket]) -> Iterator[str]:
         """Runs of levels with the same verdict."""
@@ -93,19 +105,40 @@ class Audit:
         first, last = buckets[0], buckets[-1]
         where = f"level {first.level} " if first is last else f"levels {first.level} to {last.level} "
         where, ending = "" if alone else where, "s" if first is last else ""
-        labels = _span(f"{self.label(bucket):.2f}" for bucket in (first, last))
+        labels = _ends(f"{self.label(bucket):.2f}" for bucket in (first, last))
         if verdict == "keep":
             lowest = min(self.label(bucket) for bucket in buckets)
             noise = f" (the table's {lowest:.2f} is within noise of 1)" if lowest < 1 - NOTICED else ""
             return f"{where}keep{ending} the label as it is{noise}"
         if verdict == "destroyed":
-            accuracy = _span(f"{100 * bucket.accuracy:.0f}" for bucket in (first, last))
+            accuracy = _ends(f"{100 * bucket.accuracy:.0f}" for bucket in (first, last))
             at = f"at {where}" if where else ""
             return f"{at}this network no longer sees the class (accuracy {accuracy} %): a label of {labels}"
         return f"{where}want{ending} a label of {labels} (over-confident by {100 * last.gap:.1f} points)"
 
+    def _harm(self, buckets: Sequence[Bucket]) -> Iterator[str]:
+        """Where accuracy is lower, unless that is where the class is lost, which says so."""
+        span = span_of(buckets, self.hurts)
+        if span is None or span == span_of(buckets, self.lost):
+            return
+        first, last = span
+        where = f"from level {first} on " if last == len(buckets) else f"at levels {first} to {last} "
+        where = "" if len(buckets) == 1 else f"at level {first} " if first == last else where
+        accuracy = _ends(f"{100 * buckets[level - 1].accuracy:.0f}" for level in span)
+        yield f"{where}it hurts: accuracy {accuracy} %, not {100 * self.clean.accuracy:.0f} %"
 
-def _span(ends: Iterable[str]) -> str:
+
+def span_of(buckets: Sequence[Bucket], claim: Callable[[Bucket], bool]) -> tuple[int, int] | None:
+    """First and last level of a kind at which the claim holds.
+
+    One level between two others may be noise: a claim begins with two in a row, or at the last.
+    """
+    levels = [bucket.level for bucket in buckets if claim(bucket)]
+    begin = [level for level in levels if level == len(buckets) or level + 1 in levels]
+    return (begin[0], levels[-1]) if begin else None
+
+
+def _ends(ends: Iterable[str]) -> str:
     """0.35 to 0.29, or one number where both ends are the same."""
     return " to ".join(dict.fromkeys(ends))
 
@@ -129,8 +162,12 @@ def as_json(audit: Audit, about: dict[str, Any]) -> dict[str, Any]:
         "format": "auglabel audit, version 1",
         **about,
         "confidence": {kind: [round(audit.label(b), 6) for b in some] for kind, some in audit.kinds()},
+        "hurting_levels": {kind: span_of(some, audit.hurts) for kind, some in audit.kinds()},
         "clean": _plain(audit, audit.clean),
-        "buckets": [_plain(audit, bucket) | {"verdict": audit.verdict(bucket)} for bucket in audit.buckets],
+        "buckets": [
+            _plain(audit, bucket) | {"verdict": audit.verdict(bucket), "hurts": audit.hurts(bucket)}
+            for bucket in audit.buckets
+        ],
         "sentences": audit.sentences(),
     }
 

@@ -35,7 +35,8 @@ class Note:
     fill: Colour
     ink: Colour = BLACK
     lines: tuple[str, ...] = ()
-    begins: Colour | None = None  # of a bar before the picture, where something begins
+    lines_ink: Colour = GREY
+    begins: tuple[Colour, ...] = ()  # of a bar before the picture: what begins there
 
 
 @dataclass(frozen=True)
@@ -195,7 +196,8 @@ def _draw(kinds: Sequence[str], rows: list[list[_Cell]], heading: Heading) -> Im
     left = MARGIN + max(beside) + (GAP if any(beside) else 0)
     top = MARGIN + TITLE + GAP + LINE * (1 + bool(heading.legend)) + GAP + LINE + GAP // 2
     step_x, step_y = wide + GAP, tall + LINE * lines + GAP + 4
-    width = max(left + step_x * max(map(len, rows)), MARGIN + width_of(heading.under, CAPTION), 240) + MARGIN
+    above = max(width_of(heading.under, CAPTION), sum(map(_legend_width, heading.legend)))
+    width = max(left + step_x * max(map(len, rows)), MARGIN + above, 240) + MARGIN
     sheet = Image.new("RGB", (width, top + step_y * len(rows) + MARGIN - GAP), WHITE)
     draw = ImageDraw.Draw(sheet)
     _draw_heading(draw, heading)
@@ -216,10 +218,15 @@ def _draw_heading(draw: ImageDraw.ImageDraw, heading: Heading) -> None:
     write(draw, (MARGIN, MARGIN), heading.title, TITLE)
     x, y = MARGIN, MARGIN + TITLE + GAP
     write(draw, (x, y), heading.under, CAPTION, colour=GREY)
-    for text, fill in heading.legend:
+    for entry in heading.legend:
+        text, fill = entry
         draw.rectangle((x, y + LINE + 1, x + CAPTION, y + LINE + 1 + CAPTION), fill=fill, outline=PALE)
         write(draw, (x + LINE + 1, y + LINE + 2), text, CAPTION)
-        x += LINE + width_of(text, CAPTION) + 3 * GAP
+        x += _legend_width(entry)
+
+
+def _legend_width(entry: tuple[str, Colour]) -> int:
+    return LINE + width_of(entry[0], CAPTION) + 3 * GAP
 
 
 def _box_width(cell: _Cell) -> int:
@@ -243,9 +250,10 @@ def _draw_cell(
         outline=PALE,
     )
     sheet.paste(cell.picture, corner)
-    if cell.note is not None and cell.note.begins is not None:
-        lines = 1 + len(cell.lines)
-        draw.rectangle((x - 6, y - 2, x - 3, y + tall + LINE * lines + 2), fill=cell.note.begins)
+    bars, high = cell.note.begins if cell.note else (), tall + LINE * (1 + len(cell.lines)) + 4
+    for number, bar in enumerate(bars):
+        above, below = (y - 2 + high * part // len(bars) for part in (number, number + 1))
+        draw.rectangle((x - 6, above, x - 3, below), fill=bar)
     y += tall + 2
     if cell.note is not None:
         inset = (wide - _box_width(cell)) // 2
@@ -254,5 +262,6 @@ def _draw_cell(
         write(draw, (x + wide / 2, y + LINE / 2), cell.note.text, CAPTION, "mm", cell.note.ink)
         y += LINE
     for line in cell.lines:
-        write(draw, (x + wide / 2, y + 14), shortened(line, CAPTION, wide), CAPTION, "ms", GREY)
+        ink = cell.note.lines_ink if cell.note else GREY
+        write(draw, (x + wide / 2, y + 14), shortened(line, CAPTION, wide), CAPTION, "ms", ink)
         y += LINE

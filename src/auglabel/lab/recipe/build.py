@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
@@ -10,11 +11,12 @@ from torch import nn
 
 from auglabel.data.source import DataSet, InMemory, statistics
 from auglabel.data.split import Parts, split
-from auglabel.errors import UserError
+from auglabel.errors import UserError, lacks_memory
 from auglabel.lab.parts.catalogue import data_set_for
 from auglabel.lab.recipe.recipe import Recipe
 from auglabel.lab.recipe.seeding import generator_for
 from auglabel.models.by_name import MODELS, model_function
+from auglabel.util.checks import shown
 from auglabel.util.inference import eval_mode
 
 
@@ -39,35 +41,45 @@ def model_for(recipe: Recipe, data: DataSet) -> nn.Module:
     torch.manual_seed(recipe.training.seed)
     try:
         model = function(**{key: given[key] for key in asked}, **recipe.model.options)
-    except (RuntimeError, TypeError, ValueError, KeyError, AttributeError) as error:
-        if name in MODELS and not isinstance(error, UserError):
-            raise  # a defect of ours
-        raise UserError(f"{name} could not be built: {str(error).split(chr(10), 1)[0]}") from error
+    except (RuntimeError, TypeError, ValueError, KeyError, AttributeError, AssertionError) as error:
+        if lacks_memory(error) or (name in MODELS and not isinstance(error, UserError)):
+            raise  # no mistake of the user's
+        raise UserError(f"{name} could not be built: {_first_line(error)}.") from error
     if not isinstance(model, nn.Module):
         raise UserError(f"{name} must return a torch.nn.Module, got a {type(model).__name__}.")
-    require_predictions(name, model, data)
+    sizes = {
+        "--data.size": "size" in recipe.data.options,
+        "--model.img_size": "img_size" in recipe.model.options,
+    }
+    require_predictions(name, model, data, [option for option, there in sizes.items() if there])
     if recipe.engine.channels_last:
         model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     return model
 
 
-def require_predictions(name: str, model: nn.Module, data: DataSet) -> None:
-    """One picture goes in, one number per class comes out."""
+def require_predictions(name: str, model: nn.Module, data: DataSet, sizes: Sequence[str] = ()) -> None:
+    """One picture goes in, one number per class comes out; `sizes` are the options that set sizes."""
     channels, height, width = data.train.shape
     size = f"{channels} x {height} x {width}"
     try:
         with eval_mode(model), torch.no_grad():
             logits = model(torch.zeros(1, channels, height, width))
-    except (RuntimeError, ValueError, TypeError) as error:
-        if name in MODELS and not isinstance(error, UserError | RuntimeError):
-            raise  # a defect of ours; torch's RuntimeError is that of images too small
-        why = str(error).split("\n", 1)[0]
-        raise UserError(f"{name} does not take the {size} images of {data.name}: {why}") from error
+    except (RuntimeError, ValueError, TypeError, AssertionError) as error:  # the last is that of ViTs
+        if lacks_memory(error) or (name in MODELS and not isinstance(error, UserError | RuntimeError)):
+            raise  # no mistake of the user's; torch's RuntimeError is that of images too small
+        way = f" Set a size that fits with {' or '.join(sizes)}." if sizes else ""
+        raise UserError(
+            f"{name} does not take the {size} images of {data.name}: {_first_line(error)}.{way}"
+        ) from error
     if getattr(logits, "shape", None) != (1, len(data.classes)):
         came = tuple(logits.shape) if hasattr(logits, "shape") else type(logits).__name__
         raise UserError(
             f"{name} must give {len(data.classes)} logits, one per class of {data.name}, got {came}."
         )
+
+
+def _first_line(error: Exception) -> str:
+    return shown(str(error).split("\n", 1)[0]) or type(error).__name__
 
 
 def optimizer_for(recipe: Recipe, model: nn.Module) -> torch.optim.Optimizer:
