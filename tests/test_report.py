@@ -164,6 +164,19 @@ def test_a_spike_is_cut_off_and_the_page_says_so(tmp_path):
     assert "leaves out" not in figure(part_of(make_run(tmp_path / "b")), "training").note
 
 
+@pytest.mark.parametrize("seeds", [1, 3])
+def test_marks_in_the_table_have_their_legend_for_one_method_too(seeds, tmp_path):
+    runs = [
+        make_run(tmp_path / str(seed), seed=seed, evaluation=evaluation(0.8, 0.2 + 0.01 * seed))
+        for seed in range(seeds)
+    ]
+    assert main(["report", *map(str, runs), "--out", str(tmp_path / "page.html")]) == 0
+    page = (tmp_path / "page.html").read_text()
+    marked = 'class="number best"' in page or 'class="number equal"' in page
+    assert marked == (seeds == 3)
+    assert ("Bold: the best" in page) == marked
+
+
 def test_the_page_says_which_images_these_are(tmp_path):
     data = {"name": "digits", "checksum": CHECKSUM, "images": {"train": 9}, "shape": [3, 16, 20]}
     run = make_run(tmp_path / "a", data=data | {"classes": list("abcdefgh")})
