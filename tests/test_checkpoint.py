@@ -193,6 +193,9 @@ def test_weights_of_torchs_own_format_are_read_but_no_code_of_theirs_is_run(tmp_
     found = load_weights(tmp_path / "net.pth")
     assert found.keys() == weights.keys()
     assert all(torch.equal(found[name], weights[name]) for name in weights)
+    wrapped = {f"model.{name}": value for name, value in weights.items()}  # as Lightning saves them
+    torch.save({"state_dict": wrapped, "epoch": 1}, tmp_path / "net.ckpt")
+    assert load_weights(tmp_path / "net.ckpt").keys() == wrapped.keys()
     for legacy in (True, False):
         bad = {"a": Runs(tmp_path / "ran")}
         torch.save(bad, tmp_path / "bad.pt", _use_new_zipfile_serialization=not legacy)

@@ -1,6 +1,7 @@
 """`auglabel eval --on corrupted`: pictures made on the fly or read from copies, and what is said of them."""
 
 import json
+import resource
 import shutil
 import sys
 from types import SimpleNamespace
@@ -23,7 +24,7 @@ from auglabel.data.folder import folder
 from auglabel.data.source import InMemory, Subset, in_memory
 from auglabel.lab.copies.copies import CopyOptions, write_copies
 from auglabel.lab.evaluate.conditions import conditions
-from auglabel.lab.evaluate.corrupted import CorruptedImages, Made, overlaps
+from auglabel.lab.evaluate.corrupted import CorruptedImages, Kept, Made, overlaps
 from auglabel.lab.evaluate.evaluate import evaluate
 from auglabel.lab.evaluate.options import Attack, Corruptions
 from auglabel.lab.evaluate.predict import Predictor
@@ -413,6 +414,19 @@ def test_files_are_decoded_once_for_all_corruptions_and_severities(streamed, mon
         wanted = corrupt(plain, condition.on, condition.severity, index=torch.arange(8))[[6, 3, 1]]
         assert torch.equal(found, wanted)
     assert sorted(decoded) == [1, 3, 6]
+
+
+@pytest.mark.parametrize("checksums", [True, False])
+def test_an_image_whose_pixels_did_not_fit_the_disk_is_made_again(checksums, streamed, tmp_path):
+    kept, rows = Kept(streamed, tmp_path / "kept", checksums), torch.arange(2)
+    kept.fetch(rows[1:])  # its record, the second, gives the file its length
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (kept.size // 2, hard))  # of the first, half is written
+    try:
+        kept.fetch(rows[:1])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert torch.equal(kept.fetch(rows), streamed.fetch(rows))
 
 
 def test_without_room_on_the_disk_files_are_decoded_each_time(streamed, monkeypatch):

@@ -2,13 +2,12 @@
 
 import json
 import re
-from functools import partial
 from multiprocessing import active_children
 
 import pytest
 import torch
 import torch.nn.functional as F
-from train_by_steps import train as train_by_steps
+from train_by_steps import train
 
 from auglabel import AutoLabel, RandAug, cli
 from auglabel.augment.clean import crop_and_flip
@@ -17,7 +16,6 @@ from auglabel.lab.recipe.build import data_for, model_for
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.recipe.seeding import generator_for
 from auglabel.lab.runs.checkpoint import load_checkpoint
-from auglabel.lab.runs.records import TIMES
 from auglabel.lab.runs.run import Run
 from auglabel.lab.share.sharing import load_shared
 from auglabel.lab.sweep import forecast
@@ -40,9 +38,6 @@ REGIMES = {
     "self-distilled": ["--labels=self_distilled", "--labels.alpha=0.3", "--ema=0.9"],
     "mixup": ["--regime=mixup_autolabel", "--alpha=0.3", "--split.validation=61"],
 }
-
-
-train = partial(train_by_steps, without=TIMES)
 
 
 def trainer_for(*words):

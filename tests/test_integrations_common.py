@@ -77,8 +77,11 @@ def test_images_normalised_otherwise_are_refused(batch):
         OnNormalized(AugMix(), (0.5,), (0.0,))
     with pytest.raises(ValueError, match=r"a number per channel, std above 0, got 0\.5, 0\.5"):
         OnNormalized(AugMix(), 0.5, 0.5)
-    with pytest.raises(ValueError, match=r"got values from -0.15 to .* Resizing overshoots by as much"):
+    likely = r"got values from -0.15 to .* Pass those the loader normalises with, or, if they are, clamp"
+    with pytest.raises(ValueError, match=likely):
         OnNormalized(AugMix(), MEAN, STD)(normalized(pixels * 1.2 - 0.15), labels)
+    with pytest.raises(ValueError, match=r"Pass those the loader normalises with; what draws noise"):
+        OnNormalized(AugMix(), MEAN, STD)(normalized(pixels) * 9, labels)
 
 
 def test_every_normalised_batch_to_measure_is_looked_at_and_the_first_to_train_on(batch):

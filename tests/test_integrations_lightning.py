@@ -109,6 +109,20 @@ def test_training_batches_get_soft_targets_and_validation_and_test_stay_as_they_
     assert set(module.shapes["validation"]) == {(80,), (40,)}
 
 
+def test_images_without_a_label_get_zeros_and_are_not_measured(tmp_path):
+    train, validation = (
+        DataLoader(TensorDataset(images, labels.where(torch.arange(200) % 4 > 0, -1)), batch_size=50)
+        for images, labels in (loader.dataset.tensors for loader in loaders())
+    )
+    module, labels = Classifier(), callback(Recording, loader=validation, ignore_index=-1)
+    trainer_for(tmp_path, labels, epochs=1).fit(module, train)
+    assert module.net[1].weight.isfinite().all()
+    assert len(labels.kept) == 1
+    batch = next(iter(train))
+    labels.on_train_batch_start(None, module, batch, 0)
+    assert torch.equal(batch[1].sum(dim=1) == 0, torch.arange(50) % 4 == 0)
+
+
 def test_the_table_is_that_of_a_plain_loop_from_the_same_networks(tmp_path):
     train, validation = loaders()
     recording = callback(Recording)

@@ -206,6 +206,8 @@ def test_images_without_a_label_teach_nothing_and_are_not_counted(augment, ignor
     plain = labels.collate(examples)["labels"]
     expected = F.cross_entropy(logits, plain, ignore_index=ignored)
     torch.testing.assert_close(labels.loss({"logits": logits}, plain), expected)
+    for nobody in (torch.full_like(plain, ignored), torch.full_like(rows, -100)):
+        assert labels.loss({"logits": logits}, nobody) == 0
 
 
 def test_a_trainer_runs_where_some_images_have_no_label(pictures, tmp_path):

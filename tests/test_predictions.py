@@ -389,7 +389,36 @@ def test_the_diagram_shows_every_bin_its_gap_and_its_share(given, capsys, room):
 @pytest.mark.parametrize("name", ["", "index", "Prediction", "confidence"])
 def test_what_stands_beside_the_scores_is_not_taken_for_a_class(name, capsys, room):
     (room / "x.csv").write_text(f"{name},0,1,label\n0,0.2,0.7,1\n1,0.9,0.2,0\n")
-    assert f'has a column "{name}", which is no class' in complaint(capsys, "x.csv")
+    said = complaint(capsys, "x.csv")
+    assert f'has a column "{name}", which is no class: leave it out' in said
+    assert ("to_csv(index=False)" in said) == (name == "")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "predicted_class,a,b,label\n1,0.2,1.7,1\n0,2.5,0.3,0\n",
+        "image_id,a,b,label\n17,0.2,1.7,1\n18,2.5,0.3,0\n",
+    ],
+)
+def test_whole_numbers_beside_scores_with_fractions_are_not_taken_for_a_class(text, capsys, room):
+    (room / "x.csv").write_text(text)
+    told = f'has a column "{text.partition(",")[0]}" of whole numbers beside fractions, as no class has'
+    assert told in complaint(capsys, "x.csv")
+
+
+@pytest.mark.parametrize(
+    ("text", "probabilities"),
+    [
+        ("a,b,c,label\n3,5,1,1\n-2,0,7,2\n", False),  # logits that are counts
+        ("a,b,c,label\n0,1,0,1\n0,0,1,2\n", True),  # votes
+        ("a,b,c,label\n0.3,0.7,0,1\n0,0,1,2\n", True),  # a class that was sure or ruled out each time
+        ("a,b,label\n0,0.7,1\n0,-1.5,0\n", False),  # a class that the others are measured from
+    ],
+)
+def test_a_class_may_have_whole_numbers(text, probabilities, room):
+    (room / "x.csv").write_text(text)
+    assert len(read_predictions("x.csv", None, probabilities).labels) == 2
 
 
 def test_an_id_in_a_parquet_file_is_no_class_and_no_obstacle_to_a_column_of_lists(given, capsys):
@@ -406,9 +435,19 @@ def test_an_id_in_a_parquet_file_is_no_class_and_no_obstacle_to_a_column_of_list
     np.testing.assert_array_equal(found.logits.numpy(), logits)
 
 
-def test_numbers_of_columns_that_a_data_frame_wrote_are_not_a_row(room):
-    (room / "x.csv").write_text("0,1,2\n0.5,1.5,0\n2.5,0,1\n")
-    (room / "votes.csv").write_text("0,1\n1,0\n0,1\n")
-    np.save("y.npy", [1, 0, 1])
-    assert len(read_arrays(Path("x.csv"))[""]) == 2
-    assert len(read_predictions("votes.csv", "y.npy", probabilities=True).labels) == 3
+@pytest.mark.parametrize("rows", ["0.5,1.5,0\n2.5,0,1\n", "5,1,0\n2,0,1\n"])
+def test_a_first_line_that_may_be_the_numbers_of_columns_is_refused(rows, capsys, room):
+    (room / "x.csv").write_text("0,1,2\n" + rows)
+    (room / "y.csv").write_text("0\n1\n0\n")
+    said = complaint(capsys, "x.csv", "y.csv")
+    assert "x.csv begins with 0,1,2: scores, or the numbers of columns?" in said
+    assert 'add_prefix("class ")' in said
+    assert "write 0.0,1.0,... if" in said
+
+
+def test_the_ways_out_of_a_first_line_that_may_be_the_numbers_of_columns(room):
+    (room / "votes.csv").write_text("0.0,1.0\n1,0\n0,1\n")
+    (room / "named.csv").write_text("class 0,class 1\n1,0\n0,1\n")
+    (room / "y.csv").write_text("0\n1\n1\n")
+    assert len(read_predictions("votes.csv", "y.csv", probabilities=True).labels) == 3
+    assert len(read_arrays(Path("named.csv"))[""]) == 2

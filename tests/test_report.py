@@ -142,7 +142,13 @@ def test_labels_are_the_mean_over_seeds_at_every_epoch(tmp_path):
     ],
 )
 def test_an_axis_leaves_out_values_that_would_flatten_the_rest(values, ends):
-    assert ends_of(values) == ends
+    assert ends_of([values]) == ends
+
+
+def test_an_axis_shows_every_method():
+    around = [[0.9 + 0.001 * epoch for epoch in range(20)] for _ in range(11)]
+    assert ends_of([*around, [3.0] * 20]) == (None, None)
+    assert ends_of([*around, [*[3.0] * 19, 1000.0]]) == (None, pytest.approx(3 + (3 - 0.902) / 2, abs=0.01))
 
 
 def test_a_spike_is_cut_off_and_the_page_says_so(tmp_path):
@@ -150,9 +156,25 @@ def test_a_spike_is_cut_off_and_the_page_says_so(tmp_path):
     lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     lines[10]["validation"]["nll"] = 1000.0
     (run / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    note = figure(part_of(run), "training").note
-    assert note.endswith("The axis leaves out a few far values of validation NLL, to show the rest.")
+    drawn = figure(part_of(run), "training")
+    scale = drawn.panels[0][1]["layer"][0]["encoding"]["y"]["scale"]
+    # of 1, 1/2, ..., 1/20 the middle 80 % are 1/18 to 1/2: 1/2 + 8/18 / 2
+    assert scale["domainMax"]["expr"] == "metric === 'validation NLL' ? 0.72222 : null"
+    assert drawn.note.endswith("The axis leaves out a few far values of validation NLL, to show the rest.")
     assert "leaves out" not in figure(part_of(make_run(tmp_path / "b")), "training").note
+
+
+@pytest.mark.parametrize("seeds", [1, 3])
+def test_marks_in_the_table_have_their_legend_for_one_method_too(seeds, tmp_path):
+    runs = [
+        make_run(tmp_path / str(seed), seed=seed, evaluation=evaluation(0.8, 0.2 + 0.01 * seed))
+        for seed in range(seeds)
+    ]
+    assert main(["report", *map(str, runs), "--out", str(tmp_path / "page.html")]) == 0
+    page = (tmp_path / "page.html").read_text()
+    marked = 'class="number best"' in page or 'class="number equal"' in page
+    assert marked == (seeds == 3)
+    assert ("Bold: the best" in page) == marked
 
 
 def test_the_page_says_which_images_these_are(tmp_path):

@@ -236,6 +236,7 @@ def prefixed(prefix):
         lambda state: {"epoch": 3, "state_dict": state},
         lambda state: {"model_state_dict": prefixed("module.")(state)},
         prefixed("module._orig_mod."),
+        lambda state: {"epoch": 3, "state_dict": prefixed("model.")(state)},  # of Lightning
     ],
 )
 def test_weights_that_torch_saved_are_measured_as_those_of_safetensors(foreign, wrapped, tmp_path):

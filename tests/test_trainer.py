@@ -1,6 +1,8 @@
 """The training loop: against a plain one, against itself interrupted, against its own promises."""
 
 import copy
+import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -14,6 +16,7 @@ from auglabel.lab.parts.schedules import cosine
 from auglabel.lab.recipe.build import data_for, model_for, optimizer_for
 from auglabel.lab.recipe.read import read_recipe
 from auglabel.lab.recipe.seeding import generator_for
+from auglabel.lab.train import saving
 from auglabel.lab.train.saving import checkpoint_of, restore
 from auglabel.lab.train.trainer import Diverged, Trainer
 from auglabel.measure import calibrate
@@ -172,6 +175,32 @@ def test_a_run_stopped_between_the_last_step_of_an_epoch_and_its_end_goes_on_too
     assert train(second) == expected
     for key, tensor in checkpoint_of(whole).tensors.items():
         assert torch.equal(checkpoint_of(second).tensors[key], tensor), key
+
+
+def test_cpu_time_of_all_ranks_is_saved_and_handed_back_once(monkeypatch):
+    first = trainer_for()
+    first.world, first.state.cpu = 2, 3.0
+    monkeypatch.setattr(saving, "gather_object", lambda own: [*own, (replace(own[0][0], cpu=4.0), own[0][1])])
+    checkpoint = checkpoint_of(first)
+    assert checkpoint.facts["cpu"] == 7.0
+    ranks = [trainer_for(), trainer_for()]
+    for number, each in enumerate(ranks):
+        each.rank, each.world = number, 2
+        restore(each, checkpoint, "x")
+    assert [each.state.cpu for each in ranks] == [7.0, 0.0]
+
+
+def test_a_checkpoint_without_cpu_time_leaves_it_unknown():
+    first, second = trainer_for(), trainer_for()
+    train(first, until=1)
+    checkpoint = checkpoint_of(first)
+    del checkpoint.facts["cpu"]
+    restore(second, checkpoint, "x")
+    assert math.isnan(second.state.cpu)
+    list(second.epoch(lambda step: False))
+    assert second.end_epoch().cpu_seconds is None
+    restore(first, checkpoint_of(second), "x")
+    assert math.isnan(first.state.cpu)
 
 
 def test_a_checkpoint_that_does_not_name_its_distances_is_of_another_version():

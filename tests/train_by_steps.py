@@ -1,7 +1,9 @@
 """Train a trainer step by step, for tests of what it leaves behind."""
 
+from auglabel.lab.runs.records import TIMES
 
-def train(trainer, until=10**9, without=("seconds", "cpu_seconds")):
+
+def train(trainer, until=10**9, without=TIMES):
     """Train until a step, or to the end; the records of the epochs that ended, `without` some entries."""
     records = []
     while trainer.state.epoch < trainer.recipe.training.epochs:

@@ -65,12 +65,11 @@ class OnNormalized(Augmentation):
         slack = max(1e-3, 4 * torch.finfo(images.dtype).eps)
         if not (low >= -slack and high <= 1 + slack):
             way_in = (
-                "Resizing overshoots by as much: let it clamp pixels, or resize bytes."
+                ", or, if they are, clamp pixels after resizing, which overshoots by as much."
                 if low >= -OVERSHOOT and high <= 1 + OVERSHOOT
-                else "Pass those the loader normalises with; what draws noise into normalised images, "
-                "such as timm's random erasing, must be off."
+                else "; what draws noise into normalised images, such as timm's random erasing, must be off."
             )
             raise UserError(
                 f"images must be in [0, 1] once mean {self.mean} and std {self.std} are undone, got values "
-                f"from {low:.3g} to {high:.3g}. {way_in}"
+                f"from {low:.3g} to {high:.3g}. Pass those the loader normalises with{way_in}"
             )

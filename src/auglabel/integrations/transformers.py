@@ -125,6 +125,8 @@ class TransformersCallback(TrainerCallback):
         ignored = self.learned.ignore_index
         if ignored is not None:
             known = labels[:, 0] != UNLABELLED if labels.dim() == 2 else labels != ignored
+            if not known.any():  # a mean over none is no number
+                return logits.sum() * 0
             logits, labels = logits[known], labels[known]
         targets = labels
         if labels.dim() == 2:

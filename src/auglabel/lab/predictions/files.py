@@ -135,9 +135,11 @@ def _csv(file: Path) -> Mapping[str, Array]:
                 cells = np.loadtxt(opened, delimiter=",", skiprows=int(header), ndmin=2, quotechar='"')
     except (ValueError, csv.Error) as error:
         raise UserError(f"{file} must hold numbers with commas between, but: {shown(error)}.") from None
-    numbered = names == [str(place) for place in range(len(names))]  # as a data frame numbers its columns
-    if numbered and (cells[1:] != cells[1:].round()).any():
-        return {"": cells[1:]}
+    if len(names) > 1 and names == [str(place) for place in range(len(names))]:  # as data frames number them
+        raise UserError(
+            f"{file} begins with {shown(','.join(names), 40)}: scores, or the numbers of columns? Name "
+            'these, as data.add_prefix("class ").to_csv does, or write 0.0,1.0,... if it is a prediction.'
+        )
     if not header or not len(cells):
         return {"": cells}
     names = [name.strip() for name in names]
@@ -162,8 +164,23 @@ def _columns(file: Path, columns: Mapping[str, npt.NDArray[Any]]) -> Mapping[str
     if lists or not scores:
         return lists | labels
     if wrong := [name for name in scores if name.lower() in NO_SCORES]:
-        raise UserError(f'{file} has a column "{wrong[0]}", which is no class: leave it out.')
-    return {"": np.stack(list(scores.values()), axis=1), **labels}
+        way_out = "" if wrong[0] else ", with to_csv(index=False)"
+        raise UserError(f'{file} has a column "{shown(wrong[0])}", which is no class: leave it out{way_out}.')
+    cells = np.stack(list(scores.values()), axis=1)
+    if odd := _no_class(list(scores), cells):
+        raise UserError(
+            f'{file} has a column "{shown(odd)}" of whole numbers beside fractions, as no class '
+            "has: leave it out, or, if it is one, give scores without names, and labels in a second file."
+        )
+    return {"": cells, **labels}
+
+
+def _no_class(names: list[str], cells: npt.NDArray[Any]) -> str:
+    """The first column of whole numbers, not all 0, beside fractions: an id, or a class; "" without one."""
+    whole = (cells == np.rint(cells)).all(axis=0)
+    if whole.all() or np.allclose(cells.sum(axis=1), 1, atol=1e-3):  # counts; probabilities
+        return ""
+    return next((names[place] for place in np.flatnonzero(whole & cells.any(axis=0))), "")
 
 
 def _whole(file: Path, labels: Any) -> Array:

@@ -141,6 +141,7 @@ def cost(alt: Any, methods: Sequence[Method]) -> ReportFigure | None:
     )
     note = (
         "Wall-clock time, mean over seeds: training also holds the augmentation. CPU, in the table: time of "
-        "the training processes on processors, which other work on the machine stretches far less."
+        "the training processes on processors, without workers that decode images; other work on the machine "
+        "stretches it far less."
     )
     return ReportFigure("cost", "Cost", note, ["labels", "part", "seconds"], records, [("", as_vega(chart))])

@@ -102,14 +102,15 @@ def told_apart(alt: Any, methods: Sequence[str]) -> dict[str, Any]:
 def axis_of(alt: Any, records: Records, metric: int, mean: int) -> tuple[dict[str, Any], str]:
     """Options of the axis of the chosen metric, and what is to be said where it leaves out values.
 
-    `metric` and `mean` are columns of the records.
+    `metric` and `mean` are columns of the records; the labels stand before the metric.
     """
-    found: dict[str, list[float]] = {}
+    found: dict[str, dict[str, list[float]]] = {}
     for record in records:
-        found.setdefault(str(record[metric]), []).append(float(str(record[mean])))
+        methods = found.setdefault(str(record[metric]), {})
+        methods.setdefault(str(record[metric - 1]), []).append(float(str(record[mean])))
     percent = [name for name in found if name.removeprefix("validation ") in PERCENT]
     axis = alt.Axis(labelExpr=f"indexof({percent}, metric) < 0 ? datum.label : format(datum.value, '~%')")
-    ends_of_all = [(name, ends_of(values)) for name, values in found.items()]
+    ends_of_all = [(name, ends_of([*methods.values()])) for name, methods in found.items()]
     cut = {name: each for name, each in ends_of_all if each != (None, None)}
     scale, note = alt.Scale(zero=False), ""
     if cut:
@@ -119,13 +120,15 @@ def axis_of(alt: Any, records: Records, metric: int, mean: int) -> tuple[dict[st
     return {"title": None, "axis": axis, "scale": scale}, note
 
 
-def ends_of(values: Sequence[float]) -> tuple[float | None, float | None]:
+def ends_of(methods: Sequence[Sequence[float]]) -> tuple[float | None, float | None]:
     """Where an axis must end lest a few values flatten the rest; None where it may show all.
 
-    Such values lie more than three times the range of the middle 80 % beyond it.
+    Such values lie more than three times the range of the middle 80 % beyond it; that range is widened to
+    the median of each method, whose line would else be nowhere.
     """
-    ordered, edge = sorted(values), len(values) // 10
-    low, high = ordered[edge], ordered[-1 - edge]
+    ordered = sorted(value for values in methods for value in values)
+    edge, medians = len(ordered) // 10, [statistics.median(values) for values in methods]
+    low, high = min(ordered[edge], *medians), max(ordered[-1 - edge], *medians)
     wide = high - low
     if wide == 0:
         return None, None

@@ -79,6 +79,11 @@ class Section:
         return Verdict.of(self.methods, self.comparisons)
 
     @property
+    def marked(self) -> bool:
+        """Whether a cell of the verdict's table is marked as the best, or as equal to it."""
+        return any(cell.mark for _, cells in self.verdict.rows for cell in cells)
+
+    @property
     def diagnoses(self) -> list[tuple[str, str]]:
         """For each method, what eval said of the clean images of its first seed that was measured."""
         found = []

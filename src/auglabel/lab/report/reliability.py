@@ -44,7 +44,7 @@ def reliability(
     note = (
         "Blue: accuracy of the predictions in each bin of confidence, and red from there to their mean "
         "confidence: above the bar it is over-confidence, inside under-confidence. Pale with a dashed edge: "
-        "less than 1 % of the images. Below, in grey: the share of the images in each bin."
+        f"less than {100 * FEW:g} % of the images. Below, in grey: the share of the images in each bin."
     )
     return ReportFigure("reliability", "Reliability diagrams", note, COLUMNS, records, panels, [shown])
 

@@ -23,7 +23,7 @@ from auglabel.util.checks import kind_of, shown
 
 FORMAT = "auglabel checkpoint, version 1"
 WEIGHTS = "auglabel weights, version 1"  # goes with the checksum
-PICKLED = (".pth", ".pt", ".bin")  # of torch.save, read with weights_only
+PICKLED = (".pth", ".pt", ".bin", ".ckpt")  # of torch.save, read with weights_only
 STATES = ("state_dict", "model_state_dict", "model")  # names of the weights in people's checkpoints
 
 

@@ -157,7 +157,7 @@ class Epoch:
     seconds: Mapping[str, float] = field(default_factory=dict)  # calibrating, validating
     images_per_second: float | None = None
     calibration_share: float | None = None  # of the time so far
-    cpu_seconds: float | None = None  # so far, of all processes that train
+    cpu_seconds: float | None = None  # so far, of all processes that train, without a loader's workers
 
     def as_json(self) -> dict[str, Any]:
         return _told(self)
@@ -229,7 +229,9 @@ class TrainingState:
     best: float = math.inf  # validation NLL
     training: float = 0.0  # seconds in total
     calibrating: float = 0.0
-    cpu: float = 0.0  # seconds of this process on processors: training, calibrating and validating
+    # seconds on processors of this process, in a checkpoint of all: training, calibrating and validating,
+    # without a loader's workers; nan after a checkpoint of an older version
+    cpu: float = 0.0
 
     @property
     def calibration_share(self) -> float:
@@ -240,7 +242,7 @@ class TrainingState:
 CHECKPOINT_FACTS = {
     **{"epoch": int, "batch": int, "loss": math.inf, "images": int, "best": math.inf},
     **{"training": float, "calibrating": float, "processes": int, "scaler?": {...: math.inf}},
-    "cpu?": float,
+    "cpu?": math.inf,
 }
 RANK = {"loss": math.inf, "images": int}
 
@@ -262,7 +264,8 @@ class CheckpointFacts:
         strange = sorted(plain.keys() - {name.rstrip("?") for name in CHECKPOINT_FACTS})
         if wrong := mismatch(plain, CHECKPOINT_FACTS) or (f"it has {shown(strange[0])}" if strange else ""):
             raise UserError(wrong)
-        return cls(_of(TrainingState, plain), plain["processes"], plain.get("scaler"), ranks)
+        state = _of(TrainingState, {"cpu": math.nan, **plain})
+        return cls(state, plain["processes"], plain.get("scaler"), ranks)
 
     def rank(self, number: int) -> dict[str, Any]:
         """The loss and images of one rank's own part of the epoch so far."""

@@ -34,15 +34,17 @@ def checkpoint_of(trainer: Trainer) -> Checkpoint:
         for key, value in trainer.optimizer.state.get(parameter, {}).items():
             if value is not None:  # SGD's without momentum
                 tensors[f"{PARTS[key]}.{name}"] = value
-    ranks = {}
+    ranks, cpu = {}, trainer.state.cpu
     if trainer.world > 1:
         own = {name: value.cpu() for name, value in trainer.statistics().items()}
-        for rank, (state, kept) in enumerate(gather_object([(trainer.state, own)])):
+        gathered = gather_object([(trainer.state, own)])
+        cpu = sum(state.cpu for state, _ in gathered)
+        for rank, (state, kept) in enumerate(gathered):
             tensors |= {f"rank{rank}.{name}": value for name, value in kept.items()}
             ranks[f"rank{rank}"] = {"loss": state.loss, "images": state.images}
     scaler = trainer.accelerator.scaler
     scaling = None if scaler is None else scaler.state_dict()
-    facts = CheckpointFacts(trainer.state, trainer.world, scaling, ranks)
+    facts = CheckpointFacts(replace(trainer.state, cpu=cpu), trainer.world, scaling, ranks)
     return Checkpoint(tensors, facts.as_json())
 
 
@@ -60,7 +62,7 @@ def restore(trainer: Trainer, checkpoint: Checkpoint, where: str) -> None:
     if facts.scaler is not None and trainer.accelerator.scaler is not None:
         trainer.accelerator.scaler.load_state_dict(facts.scaler)
     _restore_optimizer(trainer, tensors, where)
-    trainer.state = facts.state
+    trainer.state = facts.state if trainer.rank == 0 else replace(facts.state, cpu=0.0)  # ranks are summed
     trainer.learned.updates.fill_(min(trainer.state.epoch, trainer.held_out))
     if facts.processes == trainer.world > 1:
         trainer.state = replace(trainer.state, **facts.rank(trainer.rank))

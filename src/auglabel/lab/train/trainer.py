@@ -6,6 +6,7 @@ its last checkpoint, with any number of worker processes.
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -229,7 +230,7 @@ class Trainer:
             validation=seen,
             confidence=self._spread(),
             seconds={"calibrating": calibrating, "validating": validating},
-            cpu_seconds=cpu,
+            cpu_seconds=None if math.isnan(cpu) else cpu,
         )
         self.state = replace(self.state, epoch=self.state.epoch + 1, batch=0, loss=0.0, images=0)
         return record
