@@ -50,18 +50,19 @@ def test_a_gap_that_few_images_do_not_settle_is_not_called_absent():
 @pytest.mark.parametrize(
     ("confidence", "accuracy", "count", "told"),
     [
-        (0.83, 0.90, 100, False),  # 2 sqrt(0.83 * 0.17 / 100) = 7.5 points
-        (0.83, 0.90, 1000, True),  # 2.4 points
-        (0.90, 1.00, 30, False),  # none of 30 is wrong; at a confidence of 0.9 two errors are 11 points
-        (1.00, 0.98, 50, False),  # one of 50 is wrong: two errors are 4 points
-        (0.891, 0.900, 10**6, False),  # less than a point matters to nobody
-        (0.90, 0.90, 10**6, False),
+        (0.83, 0.90, 100, "perhaps"),  # 2 sqrt(0.83 * 0.17 / 100) = 7.5 points
+        (0.83, 0.90, 1000, "certain"),  # 2.4 points
+        (0.90, 1.00, 30, "perhaps"),  # none of 30 is wrong; at a confidence of 0.9 two errors are 11 points
+        (1.00, 0.98, 50, "perhaps"),  # one of 50 is wrong: two errors are 4 points
+        (0.891, 0.900, 10**6, "calibrated"),  # less than a point matters to nobody
+        (0.90, 0.90, 10**6, "calibrated"),
     ],
 )
-def test_noise_and_gaps_of_less_than_a_point_are_not(confidence, accuracy, count, told):
+def test_noise_is_not_settled_and_gaps_of_less_than_a_point_are_none(confidence, accuracy, count, told):
     for one, other in ((confidence, accuracy), (accuracy, confidence)):
         sentence = gap_sentence(seen(one, other, count, debiased=0.0))
-        assert (": calibrated" in sentence) is not told
+        assert (": calibrated" in sentence) is (told == "calibrated")
+        assert (": perhaps " in sentence) is (told == "perhaps")
 
 
 @pytest.mark.parametrize("found", [{}, seen(None, 0.9, 400), seen(float("nan"), 0.9, 400), seen(0.8, 0.9, 0)])

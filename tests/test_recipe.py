@@ -140,7 +140,10 @@ def timm(monkeypatch):
 
 def test_a_file_names_networks_of_timm_but_none_to_be_fetched_from_a_hub(written, timm):
     recipe = read_recipe(written("model: {name: 'timm:resnet18', pretrained: true}\n"))
-    assert (recipe.model.name, recipe.model.options) == ("timm:resnet18", {"pretrained": True})
+    assert (recipe.model.name, recipe.model.options) == (
+        "timm:resnet18",
+        {"pretrained": True, "img_size": None},
+    )
     with pytest.raises(RecipeError, match=r'line 1: model has no option "checkpoint_path" for timm:resnet18'):
         read_recipe(written("model: {name: 'timm:resnet18', checkpoint_path: a.pth}\n"))
     hub = "timm:hf-hub:someone/network"
