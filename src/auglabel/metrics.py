@@ -150,13 +150,15 @@ def auroc(probs: Array, labels: Array) -> float:
     return float(wins / (correct.sum() * wrong.sum()))
 
 
-def leaning(confidence: float, accuracy: float, count: int) -> Literal["over", "under", ""]:
+def leaning(
+    confidence: float, accuracy: float, count: int, errors: float = 2
+) -> Literal["over", "under", ""]:
     """Whether predictions are over- or under-confident; "" where the gap may be noise.
 
-    Noise is up to a point, or two standard errors of the accuracy, or of the confidence if that has more.
+    Noise is up to a point, or `errors` standard errors of accuracy or confidence, whichever has more.
     """
     error = math.sqrt(max(share * (1 - share) for share in (confidence, accuracy)) / count)
-    if not abs(confidence - accuracy) > max(NOTICED, 2 * error):
+    if not abs(confidence - accuracy) > max(NOTICED, errors * error):
         return ""
     return "over" if confidence > accuracy else "under"
 

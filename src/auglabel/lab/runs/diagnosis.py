@@ -43,9 +43,7 @@ def diagnosis(
         return ""
     says = f"says {100 * confidence:.1f} %, right {100 * accuracy:.1f} %"
     lean = leaning(confidence, accuracy, count)
-    doubt = (
-        "" if lean or abs(confidence - accuracy) <= NOTICED else "over" if confidence > accuracy else "under"
-    )
+    doubt = "" if lean else leaning(confidence, accuracy, count, errors=1)
     if doubt:
         kind = f"perhaps {doubt}-confident, which {count:,} predictions do not settle"
         labels = LABELS["perhaps over" if doubt == "over" else "under"]
