@@ -109,22 +109,6 @@ def test_variants_take_what_a_pool_hands_over():
     assert (together == together[0]).all()
 
 
-def test_without_floor_labels_fall_below_the_accuracy_and_stay_in_0_to_1():
-    # right and wrong at 0.9: confidence 0.9, accuracy 0.5, ECE 0.4; each epoch takes 0.2
-    even = [(0.9, True), (0.9, False)]
-    seen = seen_with(even, even, even, even, even)
-    close(updated(seen, times=4), *[0.5] * 5)
-    close(updated(seen, times=4, floor=False), *[0.2] * 5)
-    close(updated(seen, times=9, floor=False), *[0.0] * 5)
-    unsure = seen_with(*[[(0.6, True)]] * 5)  # less sure than right: up, to 1 at most
-    close(updated(unsure, times=2, floor=False), *[1.0] * 5)
-
-
-def test_without_floor_a_bucket_that_saw_nothing_keeps_its_label():
-    seen = seen_with([(0.9, False)], [], [], [], [])
-    close(updated(seen, floor=False), 0.55, 1.0, 1.0, 1.0, 1.0)
-
-
 def test_a_saved_policy_goes_on_counting_epochs():
     policy = AutoLabelVariant(2, GRID, alpha=0.5, start=2)
     policy.update(WRONG)

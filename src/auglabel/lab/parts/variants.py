@@ -28,7 +28,7 @@ SHUFFLE = 0  # the seed of the one order that `shuffled` takes, so that runs of 
 
 
 class AutoLabelVariant(AutoLabel):
-    """AutoLabel that learns from other buckets, begins after `start` epochs, or may go below the accuracy."""
+    """AutoLabel that learns from other buckets, or begins after `start` epochs."""
 
     epochs: Tensor  # that update was called, ()
 
@@ -39,14 +39,13 @@ class AutoLabelVariant(AutoLabel):
         alpha: float | Literal["auto"] = "auto",
         from_buckets: Literal["own", "all", "shuffled", "next", "previous"] = "own",
         start: int = 0,
-        floor: bool = True,
         epochs: int | None = None,
     ) -> None:
         require_whole("start", start, 0)
         super().__init__(num_classes, len(grid), alpha, None if epochs is None else max(1, epochs - start))
         if from_buckets not in CHOICES:
             raise UserError(f"from_buckets must be one of {', '.join(CHOICES)}, got {from_buckets!r}.")
-        self.grid, self.from_buckets, self.start, self.floor = grid, from_buckets, start, floor
+        self.grid, self.from_buckets, self.start = grid, from_buckets, start
         self.register_buffer("epochs", torch.zeros((), dtype=torch.int64))
 
     @torch.no_grad()
@@ -58,8 +57,7 @@ class AutoLabelVariant(AutoLabel):
             return
         used = copy.copy(seen)
         used.sums = self._sums(seen.sums)
-        lowest = used.accuracy if self.floor else torch.zeros_like(used.accuracy)
-        self.move(used, lowest)
+        self.move(used, used.accuracy)
 
     def _sums(self, sums: Tensor) -> Tensor:
         """What each bucket learns from, out of what every bucket saw."""

@@ -118,7 +118,6 @@ def _ablations() -> list[StudyRow]:
     """Our readings of the paper, on AugMix, one at a time."""
     changes = {
         "-printed": ("validation distances as printed", [VARIANT, "--labels.from_buckets=previous"]),
-        "-unclipped": ("labels may fall below the accuracy", [VARIANT, "--labels.floor=false"]),
         "-delayed": ("labels move after epoch 11 for the first time", [VARIANT, "--labels.start=10"]),
         "-1level": ("3 buckets instead of 15", ["--augment.levels=1"]),
         "-20levels": ("60 buckets", ["--augment.levels=20"]),
