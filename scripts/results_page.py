@@ -7,13 +7,18 @@ from __future__ import annotations
 
 import json
 import re
+import statistics
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from auglabel.lab.study.gpu_cost import FRACTION, PEAKS, run_flops
 from auglabel.lab.study.row import NAMES
+from auglabel.lab.study.run_options import options_of
+from auglabel.lab.study.study import Study
+from auglabel.lab.sweep.job import Results
 from auglabel.util.atomic_write import write_text
 
 ROOT = Path(__file__).parents[1]
@@ -54,6 +59,18 @@ network of {parameters:,} parameters, 10 to 40 epochs, and AutoLabel by its pool
 certain about the paper's. ECE depends on the number of images it is measured on: compare it between equal
 numbers of images only, not clean with corrupted. CCAT goes by the largest radius here, not by the one drawn.
 """
+PARTS = ("training", "measuring")
+COSTS = """### What a run costs
+
+Minutes of one thread, the median of the runs so far: bf16 on an AMD EPYC of the Zen 4 kind, two runs at a
+time, other work beside them. [lab.md](lab.md#all-of-cifar-in-minutes) has other processors. PFLOP are
+counted; the seconds are what they would take on one A100 at {percent} % of its bf16 peak, by arithmetic: none
+was at hand, and a network as small as this keeps no GPU that busy.
+
+| row | runs | training, min | measuring, min | PFLOP | seconds on a GPU |
+| --- | --- | --- | --- | --- | --- |
+{lines}
+"""
 NOT_RUN = "Not run yet.\n"
 PLANS = {"fast": "plan-fast.yaml", "cpu": "plan.yaml"}
 
@@ -80,6 +97,7 @@ def _scale(scale: str) -> list[str]:
         return [NOT_RUN]
     found = json.loads((folder / "verdicts.json").read_text(encoding="utf-8"))
     parts = [in_short(found), _effort(scale, runs), _count(found)]
+    parts += [_costs()] if scale == "fast" else []
     if (folder / "overview.svg").exists():
         parts.insert(1, "![Accuracy against calibration error](overview.svg)\n")
     parts += [
@@ -124,6 +142,23 @@ def _effort(scale: str, runs: list[dict[str, Any]]) -> str:
         f"time and other work beside them, with {' and '.join(versions)}. The plan had {planned} "
         f"core-hours of computing for all its rows. {missing[scale]}\n"
     )
+
+
+def _costs() -> str:
+    """Minutes of a run of each row here, and seconds on one GPU by the model of `--plan`."""
+    folder = RESULTS / "fast"
+    study = Study("fast", Results(folder / "runs"), words=options_of(folder, ()))
+    peak = PEAKS["A100 SXM"]["bf16"] * 1e12 * FRACTION
+    lines = []
+    for row in study.rows(study.names()):
+        done = list(study.found([row])[row.name].values())
+        if not done:
+            continue
+        flops = run_flops(study.planned(row)[0])
+        minutes = [f"{statistics.median(each.seconds[part] for each in done) / 60:.1f}" for part in PARTS]
+        about = [row.name, str(len(done)), *minutes, f"{flops / 1e15:.2f}", f"{flops / peak:.0f}"]
+        lines.append(f"| {' | '.join(about)} |")
+    return COSTS.format(percent=f"{100 * FRACTION:g}", lines="\n".join(lines))
 
 
 def _count(found: dict[str, Any]) -> str:

@@ -18,6 +18,7 @@ from auglabel.lab.paper.figures import figure
 from auglabel.lab.paper.overview import points_of
 from auglabel.lab.paper.tables import table
 from auglabel.lab.study import rows
+from auglabel.lab.study.gpu_cost import training_flops
 from auglabel.lab.study.row import NAMES, StudyRow
 from auglabel.lab.study.rows_fast import FAST
 from auglabel.lab.study.run_options import keep_options
@@ -335,6 +336,13 @@ def test_figure_3_says_that_it_is_of_a_quarter_of_the_images(study):
     some_seeds(study, "cifar100-randaug-train11250", lambda *asked: 0.5)
     assert "All of it with 11,250 training images." in figure("figure3", study).notes
     assert not [note for note in figure("figure6", study).notes if note.startswith("All of it")]
+
+
+def test_the_operations_of_a_training_image_are_those_of_its_layers(study):
+    """By hand: pixels x inputs x outputs x kernel of each convolution, then the head."""
+    stages = [(961, 16, 32), (225, 32, 32), (225, 32, 96), (49, 96, 96), (49, 96, 192), (9, 192, 192)]
+    products = 961 * 3 * 16 * 4 + sum(pixels * a * b * 9 for pixels, a, b in stages) + 192 * 100
+    assert training_flops(recipe_of(study, "cifar100-randaug")) == 3 * 2 * products
 
 
 def test_points_of_figure_6_take_as_many_steps_as_table_2(study):

@@ -117,9 +117,10 @@ def _predictions(measurement: Measurement, test: int) -> float:
 
 def _forward(recipe: Recipe) -> float:
     images = DATA[recipe.data.name]
-    return _counted(
-        recipe.model.name, tuple(sorted(recipe.model.options.items())), images.classes, images.side
-    )
+    options = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in recipe.model.options.items()
+    }
+    return _counted(recipe.model.name, tuple(sorted(options.items())), images.classes, images.side)
 
 
 @functools.cache
