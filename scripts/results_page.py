@@ -19,6 +19,7 @@ from auglabel.lab.study.row import NAMES
 from auglabel.lab.study.run_options import options_of
 from auglabel.lab.study.study import Study
 from auglabel.lab.sweep.job import Results
+from auglabel.lab.sweep.result import Result
 from auglabel.util.atomic_write import write_text
 
 ROOT = Path(__file__).parents[1]
@@ -60,15 +61,16 @@ certain about the paper's. ECE depends on the number of images it is measured on
 numbers of images only, not clean with corrupted. CCAT goes by the largest radius here, not by the one drawn.
 """
 PARTS = ("training", "measuring")
+UNNAMED = "AMD EPYC, family 25, model 17, AVX512"  # of the first runs, whose results do not name it
 COSTS = """### What a run costs
 
-Minutes of one thread, the median of the runs so far: bf16 on an AMD EPYC of the Zen 4 kind, two runs at a
-time, other work beside them. [lab.md](lab.md#all-of-cifar-in-minutes) has other processors. PFLOP are
-counted; the seconds are what they would take on one A100 at {percent} % of its bf16 peak, by arithmetic: none
-was at hand, and a network as small as this keeps no GPU that busy.
+Minutes of one thread in bf16, the median of the runs so far, two runs at a time and other work beside them.
+[lab.md](lab.md#all-of-cifar-in-minutes) has other processors. PFLOP are counted; the seconds are what they
+would take on one A100 at {percent} % of its bf16 peak, by arithmetic: none was at hand, and so
+small a network keeps no GPU that busy.
 
-| row | runs | training, min | measuring, min | PFLOP | seconds on a GPU |
-| --- | --- | --- | --- | --- | --- |
+| row | processor | runs | training, min | measuring, min | PFLOP | seconds on a GPU |
+| --- | --- | --- | --- | --- | --- | --- |
 {lines}
 """
 NOT_RUN = "Not run yet.\n"
@@ -151,13 +153,21 @@ def _costs() -> str:
     peak = PEAKS["A100 SXM"]["bf16"] * 1e12 * FRACTION
     lines = []
     for row in study.rows(study.names()):
-        done = list(study.found([row])[row.name].values())
-        if not done:
-            continue
         flops = run_flops(study.planned(row)[0])
-        minutes = [f"{statistics.median(each.seconds[part] for each in done) / 60:.1f}" for part in PARTS]
-        about = [row.name, str(len(done)), *minutes, f"{flops / 1e15:.2f}", f"{flops / peak:.0f}"]
-        lines.append(f"| {' | '.join(about)} |")
+        by_processor: dict[str, list[Result]] = {}
+        for result in study.found([row])[row.name].values():
+            by_processor.setdefault(result.versions.get("processor", UNNAMED), []).append(result)
+        for processor, done in by_processor.items():
+            minutes = [f"{statistics.median(each.seconds[part] for each in done) / 60:.1f}" for part in PARTS]
+            cells = [
+                row.name,
+                processor,
+                str(len(done)),
+                *minutes,
+                f"{flops / 1e15:.2f}",
+                f"{flops / peak:.0f}",
+            ]
+            lines.append(f"| {' | '.join(cells)} |")
     return COSTS.format(percent=f"{100 * FRACTION:g}", lines="\n".join(lines))
 
 

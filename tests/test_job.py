@@ -25,6 +25,7 @@ from auglabel.lab.sweep.executor import Executor, attempt
 from auglabel.lab.sweep.job import Job, Results
 from auglabel.lab.sweep.measurement import Measurement, digest_words
 from auglabel.lab.sweep.result import KEPT, read_result
+from auglabel.util.processor import processor_kind
 
 ROOT = Path(__file__).parents[1]
 MEASURED = (Measurement("clean"), Measurement("fog", images=10))
@@ -52,6 +53,18 @@ def there(made, tmp_path):
 
 def refuse(*arguments, **options):
     raise AssertionError("this was done before")
+
+
+def test_a_result_names_the_processor_that_its_seconds_are_of(made):
+    assert made[2].versions["processor"] == processor_kind()
+
+
+def test_a_processor_is_told_from_others_of_its_name(tmp_path):
+    (tmp_path / "proc").mkdir()
+    lines = "model name\t: Fast One\ncpu family\t: 25\nmodel\t\t: 17\n\nmodel name\t: Another\n"
+    (tmp_path / "proc" / "cpuinfo").write_text(lines)
+    kind = processor_kind(tmp_path)
+    assert kind == f"Fast One, family 25, model 17, {torch.backends.cpu.get_cpu_capability()}"
 
 
 def test_a_result_has_the_numbers_that_eval_wrote(made):

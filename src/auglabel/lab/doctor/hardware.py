@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import platform
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from auglabel.util import cpu
+from auglabel.util.processor import described, processor_name
 
 VARIABLES = (  # those that decide what torch uses of the machine
     "ONEDNN_MAX_CPU_ISA",
@@ -24,7 +22,7 @@ VARIABLES = (  # those that decide what torch uses of the machine
 def describe_cpu(root: Path = Path("/")) -> dict[str, Any]:
     """`root` is where /proc and /sys are."""
     return {
-        "name": _fields(root / "proc/cpuinfo").get("model name") or _name_elsewhere(),
+        "name": processor_name(root),
         "amx": cpu.announces_amx(),
         "amx_hidden": cpu.hides_palette(),
         "cores": os.cpu_count() or 1,
@@ -35,7 +33,7 @@ def describe_cpu(root: Path = Path("/")) -> dict[str, Any]:
 
 def describe_memory(root: Path = Path("/")) -> dict[str, int | None]:
     """Bytes, within the limit of the control group; None where the system does not tell."""
-    facts = _fields(root / "proc/meminfo")
+    facts = described(root / "proc/meminfo")
     words = [facts.get(name, "").partition(" ")[0] for name in ("MemTotal", "MemAvailable")]
     total, available = (int(word) * 1024 if word.isdigit() else None for word in words)
     if total is None and hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
@@ -65,22 +63,8 @@ def _limits(root: Path, kind: str, name: str, old_name: str) -> Iterator[list[st
             yield words
 
 
-def _fields(path: Path) -> dict[str, str]:
-    """`name: value` lines, the first of each name."""
-    lines = [line.partition(":") for line in _text(path).splitlines()]
-    return {name.strip(): value.strip() for name, _, value in reversed(lines)}
-
-
 def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""
-
-
-def _name_elsewhere() -> str:
-    name = ""
-    if platform.system() == "Darwin":
-        with contextlib.suppress(OSError, subprocess.SubprocessError):
-            name = subprocess.check_output(["sysctl", "-n", "machdep.cpu.brand_string"], text=True, timeout=5)
-    return name.strip() or platform.processor() or platform.machine()

@@ -39,6 +39,7 @@ from auglabel.measure import calibrate
 from auglabel.table_file import FORMAT as TABLE
 from auglabel.util.checks import shown
 from auglabel.util.checksummed_json import read_checksummed
+from auglabel.util.processor import processor_kind
 
 
 @dataclass(frozen=True)
@@ -167,7 +168,7 @@ class Results:
             digest=job.digest,
             recipe=job.plain,
             measured=[each.as_dict() for each in job.measured],
-            versions=facts.versions,
+            versions={**facts.versions, "processor": processor_kind()},
             seed=facts.seed,
             parameters=facts.parameters,
             data=facts.data,

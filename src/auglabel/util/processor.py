@@ -1,0 +1,44 @@
+"""The processor by its name, and by what tells its generation apart where the name does not."""
+
+from __future__ import annotations
+
+import contextlib
+import platform
+import subprocess
+from pathlib import Path
+
+CPUINFO = Path("proc/cpuinfo")
+
+
+def processor_name(root: Path = Path("/")) -> str:
+    """`root` is where /proc is."""
+    return described(root / CPUINFO).get("model name") or _name_elsewhere()
+
+
+def processor_kind(root: Path = Path("/")) -> str:
+    """Name, family and model, and the widest instructions that torch uses: times compare within a kind."""
+    import torch  # here, since doctor names the processor where torch is broken
+
+    found = described(root / CPUINFO)
+    place = [
+        f"{part} {found[key]}" for part, key in (("family", "cpu family"), ("model", "model")) if key in found
+    ]
+    return ", ".join([processor_name(root), *place, torch.backends.cpu.get_cpu_capability()])
+
+
+def described(path: Path) -> dict[str, str]:
+    """`name: value` lines, the first of each name; none where there is no such file."""
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return {}
+    lines = [line.partition(":") for line in text.splitlines()]
+    return {name.strip(): value.strip() for name, _, value in reversed(lines)}
+
+
+def _name_elsewhere() -> str:
+    name = ""
+    if platform.system() == "Darwin":
+        with contextlib.suppress(OSError, subprocess.SubprocessError):
+            name = subprocess.check_output(["sysctl", "-n", "machdep.cpu.brand_string"], text=True, timeout=5)
+    return name.strip() or platform.processor() or platform.machine()
