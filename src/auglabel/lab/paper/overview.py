@@ -21,7 +21,7 @@ METHODS = {
     (" + AutoLabel", ""): "AutoLabel",
     (" + AutoLabel, one label for all distances", ""): "AutoLabel, one label for all",
 }
-PANELS = (("RandAug", ""), ("RandAug", f", {IMAGES // 4:,} training images"), ("AugMix", ""))
+PANELS = (("RandAug", f", {IMAGES // 4:,} training images"), ("RandAug", ""), ("AugMix", ""))
 COLOUR = dict(zip(METHODS.values(), (COLOURS[0],) * 3 + (COLOURS[1],) * 2 + (COLOURS[2],) * 2, strict=True))
 SHAPES = ("circle", "triangle-up", "square", "circle", "triangle-up", "circle", "diamond")
 
@@ -42,7 +42,9 @@ def write_overview(table2: Page, folder: Path) -> bool:
     panels = [_panel(alt, title, points) for title, points in drawn.items() if points]
     if not panels:
         return False
-    title = "CIFAR-100, corrupted test images; a point per method and seed. Better: further up, further left."
+    title = (
+        "CIFAR-100, corrupted test images; large: mean, small: a seed each. Better: further up, further left."
+    )
     chart = alt.hconcat(*panels).properties(title=alt.TitleParams(title, fontSize=13, anchor="start"))
     save_chart(chart, folder / "overview")
     return True
@@ -72,13 +74,19 @@ def _panel(alt: Any, title: str, points: Sequence[OverviewPoint]) -> Any:
     methods = list(dict.fromkeys(point.method for point in points))
     places = list(METHODS.values())
     colours, shapes = [COLOUR[each] for each in methods], [SHAPES[places.index(each)] for each in methods]
-    x = alt.X("x:Q", title="calibration error (cECE), %: lower is better", scale=alt.Scale(zero=False))
-    y = alt.Y("y:Q", title="accuracy, %: higher is better", scale=alt.Scale(zero=False))
+    titles = {"x": "calibration error (cECE), %: lower is better", "y": "accuracy, %: higher is better"}
     legend = alt.Legend(title=None, orient="bottom", columns=4, labelLimit=300, symbolSize=90)
     colour = alt.Color("method:N", scale=alt.Scale(domain=methods, range=colours), legend=legend)
     shape = alt.Shape("method:N", scale=alt.Scale(domain=methods, range=shapes), legend=legend)
-    chart = alt.Chart(alt.Data(values=[point._asdict() for point in points])).mark_point(
-        size=70, filled=True, opacity=0.75
-    )
-    drawn = chart.encode(x=x, y=y, color=colour, shape=shape)
-    return drawn.properties(width=380, height=320, title=f"trained with {title}")
+    base = alt.Chart(alt.Data(values=[point._asdict() for point in points]))
+
+    def marks(how: str, **looks: float) -> Any:
+        x, y = (
+            make(how.format(axis), title=titles[axis], scale=alt.Scale(zero=False, padding=20))
+            for make, axis in ((alt.X, "x"), (alt.Y, "y"))
+        )
+        return base.mark_point(filled=True, **looks).encode(x=x, y=y, color=colour, shape=shape)
+
+    seeds, means = marks("{}:Q", size=35, opacity=0.5), marks("mean({}):Q", size=200, opacity=0.9)
+    heading = alt.TitleParams(f"trained with {title}", anchor="start")
+    return (seeds + means).properties(width=380, height=320, title=heading)
