@@ -25,6 +25,7 @@ from auglabel.lab.sweep.executor import Executor, attempt
 from auglabel.lab.sweep.job import Job, Results
 from auglabel.lab.sweep.measurement import Measurement, digest_words
 from auglabel.lab.sweep.result import KEPT, read_result
+from auglabel.lab.train import train
 from auglabel.util.processor import processor_kind
 
 ROOT = Path(__file__).parents[1]
@@ -55,8 +56,14 @@ def refuse(*arguments, **options):
     raise AssertionError("this was done before")
 
 
-def test_a_result_names_the_processor_that_its_seconds_are_of(made):
-    assert made[2].versions["processor"] == processor_kind()
+def test_a_result_names_the_processor_that_trained_it_not_the_one_that_measures(tmp_path, monkeypatch):
+    results = Results(tmp_path / "results", tmp_path / "runs")
+    monkeypatch.setattr(train, "processor_kind", lambda: "Fast One")
+    run = results.run(tiny())
+    train.train(tiny().recipe, run.path, train.TrainOptions(tracker=("none",)))
+    monkeypatch.setattr(train, "processor_kind", lambda: "Another")
+    assert results.perform(tiny()).processor == "Fast One"
+    assert json.loads(results.file(tiny()).read_text())["processor"] == "Fast One"
 
 
 def test_a_processor_is_told_from_others_of_its_name(tmp_path):

@@ -2,16 +2,19 @@
 
 import functools
 import importlib.util
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from made_results import make_result
 from rich.console import Console
 
 from auglabel.lab.paper.assemble import page_of
 from auglabel.lab.paper.choices import choices
 from auglabel.lab.paper.verdict_page import write_verdicts
 from auglabel.lab.study.claims import claims
-from auglabel.lab.study.rows import MADE
+from auglabel.lab.study.gpu_cost import run_flops
+from auglabel.lab.study.rows import MADE, rows_by_name
 from auglabel.lab.study.rows_cpu import CPU
 from auglabel.lab.study.run_options import options_of
 from auglabel.lab.study.study import Study
@@ -74,6 +77,25 @@ def test_the_verdicts_are_those_of_the_runs(scale, tmp_path):
     for end in ("md", "csv", "json", "tex"):
         kept = (RESULTS / scale / f"verdicts.{end}").read_text()
         assert (tmp_path / f"verdicts.{end}").read_text() == kept
+
+
+def test_what_a_run_costs_is_a_line_per_row_and_processor(tmp_path):
+    """Medians of 50, 80 and 110 s, and of 30 s."""
+    study = Study("fast", Results(tmp_path), {"cifar10": "."}, words=("--engine.precision=bf16",))
+    row = rows_by_name("fast")["cifar10-vanilla"]
+    for job, seconds, processor in zip(
+        study.jobs(row), (50, 110, 80, 30), ("A", "A", "A", None), strict=True
+    ):
+        make_result(study, job)
+        made = replace(read_result(study.results.file(job)), processor=processor)
+        replace(made, seconds={"training": seconds, "measuring": 60.0}).write(study.results.file(job))
+    flops = run_flops(study.planned(row)[0])
+    cost = f"{flops / 1e15:.2f} | {flops / (0.15 * 312e12):.1f} |"
+    lines = [line for line in script().costs(study).splitlines() if line.startswith("| cifar")]
+    assert lines == [
+        f"| cifar10-vanilla | A | 3 | 1.3 | 1.0 | {cost}",
+        f"| cifar10-vanilla | not named | 1 | 0.5 | 1.0 | {cost}",
+    ]
 
 
 def test_the_page_is_made_of_the_tables():

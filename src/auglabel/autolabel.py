@@ -15,7 +15,6 @@ from __future__ import annotations
 from typing import Literal
 
 import torch
-from torch import Tensor
 
 from auglabel.auto_step import AutoStep
 from auglabel.calibration import BucketCalibration, require_seen
@@ -53,16 +52,16 @@ class AutoLabel(TablePolicy):
     def update(self, seen: BucketCalibration) -> None:
         """Move the label of every bucket that `seen` knows of; the others keep their value."""
         require_seen("AutoLabel.update", seen, len(self.table))
-        self.move(seen, seen.accuracy)
+        self.move(seen)
 
-    def move(self, seen: BucketCalibration, lowest: Tensor) -> None:
+    def move(self, seen: BucketCalibration) -> None:
         """Eqn (1), or the step of "auto"; then the clip."""
         table, gap = self.table.cpu().double(), seen.confidence - seen.accuracy
         if self.auto is None:
             moved = table - float(self.alpha) * seen.ece * torch.sign(gap)
         else:
             moved = self.auto(table, gap, seen)
-        clipped = torch.maximum(moved, lowest).clamp(max=1)
+        clipped = torch.maximum(moved, seen.accuracy).clamp(max=1)
         self.table.copy_(torch.where(seen.accuracy.isnan(), table, clipped))
 
 

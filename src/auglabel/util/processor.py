@@ -12,22 +12,22 @@ CPUINFO = Path("proc/cpuinfo")
 
 def processor_name(root: Path = Path("/")) -> str:
     """`root` is where /proc is."""
-    return described(root / CPUINFO).get("model name") or _name_elsewhere()
+    return read_fields(root / CPUINFO).get("model name") or _name_elsewhere()
 
 
 def processor_kind(root: Path = Path("/")) -> str:
     """Name, family and model, and the widest instructions that torch uses: times compare within a kind."""
     import torch  # here, since doctor names the processor where torch is broken
 
-    found = described(root / CPUINFO)
+    found = read_fields(root / CPUINFO)
     place = [
         f"{part} {found[key]}" for part, key in (("family", "cpu family"), ("model", "model")) if key in found
     ]
     return ", ".join([processor_name(root), *place, torch.backends.cpu.get_cpu_capability()])
 
 
-def described(path: Path) -> dict[str, str]:
-    """`name: value` lines, the first of each name; none where there is no such file."""
+def read_fields(path: Path) -> dict[str, str]:
+    """The `name: value` lines of a file of /proc, the first of each name; none where there is none."""
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError:

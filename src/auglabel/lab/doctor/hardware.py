@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from auglabel.util import cpu
-from auglabel.util.processor import described, processor_name
+from auglabel.util.processor import processor_name, read_fields
 
 VARIABLES = (  # those that decide what torch uses of the machine
     "ONEDNN_MAX_CPU_ISA",
@@ -33,7 +33,7 @@ def describe_cpu(root: Path = Path("/")) -> dict[str, Any]:
 
 def describe_memory(root: Path = Path("/")) -> dict[str, int | None]:
     """Bytes, within the limit of the control group; None where the system does not tell."""
-    facts = described(root / "proc/meminfo")
+    facts = read_fields(root / "proc/meminfo")
     words = [facts.get(name, "").partition(" ")[0] for name in ("MemTotal", "MemAvailable")]
     total, available = (int(word) * 1024 if word.isdigit() else None for word in words)
     if total is None and hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:

@@ -1,4 +1,4 @@
-"""The chart on top of the results: accuracy against calibration error, a point per method and seed."""
+"""The chart on top of the results: accuracy against calibration error, of each seed and in the mean."""
 
 from __future__ import annotations
 
@@ -42,9 +42,7 @@ def write_overview(table2: Page, folder: Path) -> bool:
     panels = [_panel(alt, title, points) for title, points in drawn.items() if points]
     if not panels:
         return False
-    title = (
-        "CIFAR-100, corrupted test images; large: mean, small: a seed each. Better: further up, further left."
-    )
+    title = "CIFAR-100, corrupted test images; large marks are means, small ones seeds. Better: up and left."
     chart = alt.hconcat(*panels).properties(title=alt.TitleParams(title, fontSize=13, anchor="start"))
     save_chart(chart, folder / "overview")
     return True
@@ -74,19 +72,16 @@ def _panel(alt: Any, title: str, points: Sequence[OverviewPoint]) -> Any:
     methods = list(dict.fromkeys(point.method for point in points))
     places = list(METHODS.values())
     colours, shapes = [COLOUR[each] for each in methods], [SHAPES[places.index(each)] for each in methods]
-    titles = {"x": "calibration error (cECE), %: lower is better", "y": "accuracy, %: higher is better"}
     legend = alt.Legend(title=None, orient="bottom", columns=4, labelLimit=300, symbolSize=90)
     colour = alt.Color("method:N", scale=alt.Scale(domain=methods, range=colours), legend=legend)
     shape = alt.Shape("method:N", scale=alt.Scale(domain=methods, range=shapes), legend=legend)
-    base = alt.Chart(alt.Data(values=[point._asdict() for point in points]))
-
-    def marks(how: str, **looks: float) -> Any:
-        x, y = (
-            make(how.format(axis), title=titles[axis], scale=alt.Scale(zero=False, padding=20))
-            for make, axis in ((alt.X, "x"), (alt.Y, "y"))
-        )
-        return base.mark_point(filled=True, **looks).encode(x=x, y=y, color=colour, shape=shape)
-
-    seeds, means = marks("{}:Q", size=35, opacity=0.5), marks("mean({}):Q", size=200, opacity=0.9)
+    near = alt.Scale(zero=False, padding=20)
+    x = alt.X("x:Q", title="calibration error (cECE), %: lower is better", scale=near)
+    y = alt.Y("y:Q", title="accuracy, %: higher is better", scale=near)
+    base = alt.Chart(alt.Data(values=[point._asdict() for point in points])).encode(color=colour, shape=shape)
+    seeds = base.mark_point(filled=True, size=35, opacity=0.5).encode(x=x, y=y)
+    means = base.mark_point(filled=True, size=200, opacity=0.9).encode(
+        x=x.aggregate("mean"), y=y.aggregate("mean")
+    )
     heading = alt.TitleParams(f"trained with {title}", anchor="start")
     return (seeds + means).properties(width=380, height=320, title=heading)

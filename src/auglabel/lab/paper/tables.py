@@ -40,8 +40,8 @@ TEMPERATURES = (
     "ones. A difference in NLL that is left then is not one of calibration."
 )
 LABELLED = (
-    "Images: trained on + held out. Every row has used the held-out images: AutoLabel after each epoch, a "
-    "temperature once, label smoothing where rho is chosen; one-hot labels for nothing."
+    "Images: trained on + held out. AutoLabel uses the images held out after each epoch, a temperature uses "
+    "them once, label smoothing where rho is chosen; the other rows do without them."
 )
 NAMED_OTHERWISE = {"clean_accuracy": "accuracy"}  # in the paper's Table 4
 
@@ -227,6 +227,10 @@ def notes_of(study: Study, rows: Sequence[StudyRow], found: Found) -> list[str]:
         notes.append(POOLED)
     if any(row.scaled for row in rows):
         notes.append(TEMPERATURES)
+    fixed = [row for row in rows if row.method.partition("-")[0].endswith("_ls") and not row.values]
+    if study.scale == "fast" and fixed:
+        told = ", ".join(f"{row.title}{place_of(row)} {_rho(row, study):g}" for row in fixed)
+        notes.append(f"Label smoothing's rho, where it is not chosen: {told}.")
     if options := recipe_words(study.words):
         notes.append(f"All runs with {' '.join(options)}.")
     notes += _corrupted(rows, found)
@@ -239,6 +243,10 @@ def notes_of(study: Study, rows: Sequence[StudyRow], found: Found) -> list[str]:
     if short := [row.name for row in rows if len(found[row.name]) < (study.seeds or row.seeds)]:
         notes.append(f"Not run, or not with all seeds: {', '.join(short)}.")
     return notes
+
+
+def _rho(row: StudyRow, study: Study) -> float:
+    return float(study.planned(row)[0].recipe.labels.options["rho"])
 
 
 def _chosen(row: StudyRow, study: Study) -> str:

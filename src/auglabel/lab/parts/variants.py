@@ -57,7 +57,7 @@ class AutoLabelVariant(AutoLabel):
             return
         used = copy.copy(seen)
         used.sums = self._sums(seen.sums)
-        self.move(used, used.accuracy)
+        self.move(used)
 
     def _sums(self, sums: Tensor) -> Tensor:
         """What each bucket learns from, out of what every bucket saw."""

@@ -100,6 +100,7 @@ class Resumed:
 RUN_FACTS = {
     **{"versions": {...: str}, "seed": int, "parameters": int},
     **{"measured?": str, "processes?": int, "device?": str, "threads?": int, "labelled_images?": int},
+    "processor?": str,
     "data": {
         **{"name": str, "checksum": str, "images": {"train": int, ...: int}},
         **{"classes?": [str], "notes?": [str], "mean?": [float], "std?": [float], "shape?": [int]},
@@ -121,6 +122,7 @@ class RunFacts:
     device: str | None = None
     threads: int | None = None
     labelled_images: int | None = None  # used in all, for training and for the labels
+    processor: str | None = None  # what seconds of training are of
     resumed: list[Resumed] | None = None
 
     @classmethod

@@ -1,8 +1,9 @@
-"""What a run of the paper's size costs on a GPU: counted operations, over a fraction of the GPU's peak.
+"""What a run costs on a GPU: counted operations, over a fraction of the GPU's peak.
 
 A training image costs three forward passes, since backward is two, and each step of an attack two more: the
 gradient of the image alone. Calibration is a forward pass per bucket and validation image after each epoch,
-behind an attack where images are attacked; evaluation is one per image, or the attack's.
+behind an attack where images are attacked; evaluation is one per image, or the attack's, and one per image
+and bucket of other views.
 """
 
 from __future__ import annotations
@@ -65,17 +66,21 @@ def training_flops(recipe: Recipe) -> float:
 def run_flops(job: Job) -> float:
     """Of all of a run: training, calibration after each epoch, validation, and every measurement."""
     recipe, images = job.recipe, DATA[job.recipe.data.name]
-    share = recipe.split["train"] or 1.0
+    share, held = recipe.split["train"] or 1.0, recipe.split["validation"]
     train = images.train * share if share <= 1 else share
+    validation = held if held > 1 else images.validation  # a share is that of the paper's split
     buckets = len(augmentation_for(recipe.augment.name, **recipe.augment.options).grid)
     calibrated = buckets if recipe.calibrate.rule == "exact" else recipe.calibrate.visits
     held_out = 1.0  # pass over the validation images after each epoch
     if recipe.labels.name.startswith("autolabel"):
         held_out += calibrated * (1 + _attack(recipe))
     epochs = recipe.training.epochs * (
-        train * training_flops(recipe) + images.validation * held_out * _forward(recipe)
+        train * training_flops(recipe) + validation * held_out * _forward(recipe)
     )
-    return epochs + sum(_predictions(each, images.test) for each in job.measured) * _forward(recipe)
+    predictions = sum(_predictions(each, images.test) for each in job.measured)
+    if job.views is not None:
+        predictions += images.test * len(augmentation_for(job.views.name, **job.views.options).grid)
+    return epochs + predictions * _forward(recipe)
 
 
 def show_gpus(jobs: Sequence[Job], fraction: float, console: Console) -> None:
@@ -117,7 +122,7 @@ def _predictions(measurement: Measurement, test: int) -> float:
 
 def _forward(recipe: Recipe) -> float:
     images = DATA[recipe.data.name]
-    options = {
+    options = {  # lists cannot be keys of the cache
         key: tuple(value) if isinstance(value, list) else value for key, value in recipe.model.options.items()
     }
     return _counted(recipe.model.name, tuple(sorted(options.items())), images.classes, images.side)

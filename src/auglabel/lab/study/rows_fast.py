@@ -1,9 +1,9 @@
-"""The rows of `fast`: all of CIFAR-100 with a network that takes minutes, and 10,000 images for attacks.
+"""The rows of `fast`: CIFAR-100, a quarter of it and all, in minutes per run, and 10,000 images for attacks.
 
-Every row is `fast-cifar100` or `fast-cifar10` with a regime and a few words; those of CIFAR-100 have a
-narrower network and fewer epochs than the recipe, at half its cost, and batches of 64. AutoLabel finds its
-step by itself (alpha auto). Label smoothing has the paper's rho with all images, the contest's with a quarter
-of them, and one that is chosen in Table 4.
+Every row is `fast-cifar100` or `fast-cifar10` with a regime and a few words. Those of CIFAR-100 have a
+narrower network than the recipe, at half its operations per image, and batches of 64: 12 epochs with all
+images, 48 with a quarter. AutoLabel finds its step by itself (alpha auto). Label smoothing has the paper's
+rho with all images and in Table 3, the contest's with a quarter, and one that is chosen in Table 4.
 What each row costs: results/plan-fast.yaml.
 """
 
@@ -79,7 +79,7 @@ def _quarter(rows: Sequence[StudyRow]) -> list[StudyRow]:
     """RandAug with a quarter of the training images and as many steps, and what the distances are worth.
 
     Each image is seen four times as often, and one-hot labels are over-confident, as they are not with all
-    images in 16 epochs: what AutoLabel is for can be seen there.
+    images in 12 epochs: what AutoLabel is for can be seen there.
     """
     images = IMAGES // 4
     words, suffix = fewer(images)

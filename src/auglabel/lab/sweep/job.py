@@ -39,7 +39,6 @@ from auglabel.measure import calibrate
 from auglabel.table_file import FORMAT as TABLE
 from auglabel.util.checks import shown
 from auglabel.util.checksummed_json import read_checksummed
-from auglabel.util.processor import processor_kind
 
 
 @dataclass(frozen=True)
@@ -168,10 +167,11 @@ class Results:
             digest=job.digest,
             recipe=job.plain,
             measured=[each.as_dict() for each in job.measured],
-            versions={**facts.versions, "processor": processor_kind()},
+            versions=facts.versions,
             seed=facts.seed,
             parameters=facts.parameters,
             data=facts.data,
+            processor=facts.processor,
             labelled_images=facts.labelled_images
             or facts.data.images["train"] + facts.data.images["validation"],
             validation=epochs[-1].validation or None,

@@ -68,6 +68,7 @@ class Result:
     labels: Mapping[str, Sequence[float]] | None  # that were learned: by kind of distortion and level
     seconds: Mapping[str, float]
     validation_augmented: Values | None = None  # under the training's augmentation; version 1 has none
+    processor: str | None = None  # that trained it, where the run says
     temperatures: Mapping[str, float]
     evaluations: Sequence[ResultEvaluation]
     views: Mapping[str, KindReadings] | None  # by kind of distortion
@@ -106,7 +107,12 @@ EITHER = {
 }
 SHAPES = {
     FORMAT: EITHER
-    | {"labelled_images": int, "validation_augmented": NUMBERS, "temperatures": {...: float}}
+    | {
+        "processor?": (None, str),
+        "labelled_images": int,
+        "validation_augmented": NUMBERS,
+        "temperatures": {...: float},
+    }
     | {"evaluations": [ROWS]},
     VERSION_1: EITHER | {"evaluations": [ROWS | {"words": str, "temperature?": (float, None)}]},
 }

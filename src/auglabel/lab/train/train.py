@@ -32,6 +32,7 @@ from auglabel.lab.train.trackers import require_trackers, trackers_for
 from auglabel.lab.train.trainer import LOOK, Diverged, Trainer
 from auglabel.table_file import save_table
 from auglabel.util.checks import require_number, require_whole, shown
+from auglabel.util.processor import processor_kind
 
 TOGETHER = 1.0  # seconds: a terminal and the launcher may both send a signal that was given once
 
@@ -204,6 +205,7 @@ def facts_of(recipe: Recipe, data: DataSet, parts: Parts, trainer: Trainer) -> R
         device=str(trainer.device),
         threads=torch.get_num_threads(),
         labelled_images=labelled_images(recipe, data, parts),
+        processor=processor_kind(),
     )
 
 
