@@ -118,15 +118,12 @@ def _scale(scale: str) -> list[str]:
 
 
 def in_short(found: dict[str, Any]) -> str:
-    """The sentence that each claim has for its verdict, in their order; what has not been run comes last."""
-    told = [
-        (verdict["verdict"] == "not run", verdict["short"])
-        for family in ("paper", "ours", "later")
-        for verdict in found.get(family, [])
-        if verdict["short"]
-    ]
-    told.sort(key=lambda each: each[0])
-    return f"**In short**, at this size: {' '.join(words for _, words in told)}\n"
+    """The sentence that each claim has for its verdict, in their order, but for those that are not run."""
+    told = [each for family in ("paper", "ours", "later") for each in found.get(family, []) if each["short"]]
+    words = [each["short"] for each in told if each["verdict"] != "not run"]
+    if len(words) < len(told):
+        words.append("What else it sums up is not run yet.")
+    return f"**In short**, at this size: {' '.join(words)}\n"
 
 
 def _runs(scale: str) -> list[dict[str, Any]]:

@@ -222,22 +222,6 @@ def test_a_baseline_is_what_learns_no_labels():
     assert not found.is_baseline(Line("AutoLabel, 250 given back"))
 
 
-def rows_of(page):
-    """The cells of each line of its first round's tables that has a spread, by the first."""
-    text = (ROOT / page).read_text().partition("## On a quarter")[0]
-    lines = [line for line in text.splitlines() if "±" in line and line.startswith("|")]
-    cells = ([cell.strip(" *") for cell in line.strip("|").split("|")] for line in lines)
-    return {name: values for name, *values in cells}
-
-
-def test_the_readmes_table_is_that_of_the_contest():
-    contest, readme = rows_of("docs/contest.md"), rows_of("README.md")
-    assert len(readme) == 8
-    for name, cells in readme.items():
-        _, _, accuracy, ece, nll, _, c_accuracy, c_ece, c_nll, _ = contest[name]
-        assert cells == [accuracy, ece, nll, c_accuracy, c_ece, c_nll]
-
-
 def test_the_readmes_differences_are_those_of_the_contest():
     text = (ROOT / "README.md").read_text()
     found = script()

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from auglabel.lab.paper.assemble import page_of
 from auglabel.lab.paper.choices import choices
+from auglabel.lab.paper.claim_verdicts import Part
 from auglabel.lab.paper.verdict_page import write_verdicts
 from auglabel.lab.study.claims import claims
 from auglabel.lab.study.gpu_cost import run_flops
@@ -79,6 +80,44 @@ def test_the_verdicts_are_those_of_the_runs(scale, tmp_path):
         assert (tmp_path / f"verdicts.{end}").read_text() == kept
 
 
+def test_the_readmes_table_is_of_the_fast_study():
+    """A quarter of CIFAR-100: labels, then the temperature, if any."""
+    records = {(r.method, r.metric): r for r in page("table2", "fast").records}
+    ends = {"one-hot": "", "label smoothing": " + label smoothing", "AutoLabel": " + AutoLabel"}
+    lines = [line for line in (ROOT / "README.md").read_text().splitlines() if "±" in line]
+    cells = [[cell.strip(" *") for cell in line.strip("|").split("|")] for line in lines]
+    assert [name for name, *_ in cells] == [
+        *("one-hot", "one-hot, T", "one-hot, TA", "label smoothing", "label smoothing, T"),
+        *("AutoLabel", "AutoLabel, T"),
+    ]
+    for name, *shown in cells:
+        labels, _, temperature = name.partition(", ")
+        method, end = f"RandAug{ends[labels]}, 11,250 training images", temperature and f" {temperature}"
+        metrics = ("accuracy", f"ece{end}", f"nll{end}", "caccuracy", f"cece{end}", f"cnll{end}")
+        assert shown == [records[method, metric].shown() for metric in metrics], name
+        assert records[method, "accuracy"].seeds == [20, 21, 22, 23]
+
+
+def test_the_readmes_differences_are_of_the_fast_study():
+    text = (ROOT / "README.md").read_text()
+    records = {(r.method, r.metric): r for r in page("table2", "fast").records}
+
+    def told(metric, of, places, temperature="", scale=100.0, sign=1):
+        here = records["RandAug + AutoLabel, 11,250 training images", metric]
+        there = records["RandAug, 11,250 training images", f"{metric}{temperature}"]
+        values = [sign * scale * (a - b) for a, b in zip(here.values, there.values, strict=True)]
+        part = Part("", here.seeds, values)
+        return of.format(*(f"{value:{places}}" for value in (part.mean, *part.interval)))
+
+    assert told("ece", "ECE falls by {} points [{}, {}]", ".1f", sign=-1) in text
+    assert told("cece", "images by {} [{}, {}]. Accuracy", ".1f", sign=-1) in text
+    assert told("accuracy", "not told apart: {} [{}, {}].", "+.1f") in text
+    assert told("ece", "differs by {} [{}, {}], on", "+.1f", " TA") in text
+    assert told("cece", "images by {} [{}, {}]; its", "+.1f", " TA") in text
+    assert told("nll", "its NLL by {} [{}, {}] and", "+.3f", " TA", 1.0) in text
+    assert told("cnll", "and {} [{}, {}].", "+.3f", " TA", 1.0) in text
+
+
 def test_what_a_run_costs_is_a_line_per_row_and_processor(tmp_path):
     """Medians of 50, 80 and 110 s, and of 30 s."""
     study = Study("fast", Results(tmp_path), {"cifar10": "."}, words=("--engine.precision=bf16",))
@@ -102,12 +141,16 @@ def test_the_page_is_made_of_the_tables():
     assert script().text() == (ROOT / "docs" / "results.md").read_text()
 
 
-def test_in_short_has_the_sentence_of_each_verdict_and_what_was_not_run_last():
+def test_in_short_has_the_sentence_of_each_verdict_and_says_that_some_is_not_run():
     told = {
         "paper": [{"verdict": "not run", "short": "Not run yet: A."}, {"verdict": "held", "short": "B."}],
         "ours": [{"verdict": "reversed", "short": ""}, {"verdict": "undecided", "short": "C."}],
     }
-    assert script().in_short(told) == "**In short**, at this size: B. C. Not run yet: A.\n"
+    assert (
+        script().in_short(told) == "**In short**, at this size: B. C. What else it sums up is not run yet.\n"
+    )
+    told["paper"].pop(0)
+    assert script().in_short(told) == "**In short**, at this size: B. C.\n"
 
 
 @pytest.mark.parametrize("scale", MADE)
