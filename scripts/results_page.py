@@ -67,13 +67,13 @@ numbers of images only, not clean with corrupted. CCAT goes by the largest radiu
 """
 PARTS = ("training", "measuring")
 UNNAMED = "not named"
+FIRST_RUNS = " Runs that name no processor were made by an AMD EPYC of family 25, model 17 (Zen 4)."
 COSTS = """### What a run costs
 
-Minutes of one thread, the median of the runs so far, two runs at a time and other work beside them. Runs
-whose results name no processor were made by an AMD EPYC of family 25, model 17 (Zen 4);
+Minutes of one thread, the median of the runs so far, two runs at a time and other work beside them;
 [lab.md](lab.md#all-of-cifar-in-minutes) has other processors. PFLOP are counted; the seconds are what
 they would take on one A100 at {percent} % of its peak in {precision}, by arithmetic: none was at hand,
-and so small a network keeps no GPU that busy.
+and so small a network keeps no GPU that busy.{unnamed}
 
 | row | processor | runs | training, min | measuring, min | PFLOP | seconds on a GPU |
 | --- | --- | --- | --- | --- | --- | --- |
@@ -165,7 +165,10 @@ def costs(study: Study) -> str:
             cells = [row.name, processor, str(len(done)), *minutes]
             lines.append(f"| {' | '.join([*cells, f'{flops / 1e15:.2f}', f'{flops / peak:.1f}'])} |")
     precision = " and ".join(dict.fromkeys(precisions))
-    return COSTS.format(percent=f"{100 * FRACTION:g}", precision=precision, lines="\n".join(lines))
+    told = FIRST_RUNS if any(f"| {UNNAMED} |" in line for line in lines) else ""
+    return COSTS.format(
+        percent=f"{100 * FRACTION:g}", precision=precision, unnamed=told, lines="\n".join(lines)
+    )
 
 
 def _count(found: dict[str, Any]) -> str:

@@ -1,6 +1,7 @@
 """The records of a run: what is written is read again, older files too, and damaged ones are named."""
 
 import json
+from dataclasses import replace
 
 import pytest
 import torch
@@ -56,6 +57,17 @@ def test_other_versions_are_recorded_where_a_run_goes_on(tmp_path):
     assert (epoch, versions["torch"]) == (3, torch.__version__)
     assert run.facts().resumed == [Resumed(3, versions)]
     assert run.record_versions(4) == ""
+
+
+def test_a_run_that_goes_on_with_another_processor_names_none(tmp_path):
+    run = Run(tmp_path)
+    run.record_facts(replace(FACTS, processor="Fast One"))
+    run.record_processor("Fast One")
+    assert run.facts().processor == "Fast One"
+    run.record_processor("Another")
+    assert run.facts().processor is None
+    run.record_processor("Another")  # which trained only a part
+    assert run.facts().processor is None
 
 
 def test_an_epoch_is_one_line_without_what_it_does_not_say(tmp_path):

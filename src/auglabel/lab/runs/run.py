@@ -159,6 +159,11 @@ class Run:
         told = ", ".join(f"{name} {shown(before[name])}, now {now[name]}" for name in changed)
         return f"note: after epoch {epoch} this run goes on with other versions than before: {told}"
 
+    def record_processor(self, kind: str) -> None:
+        """Forget the processor where a run goes on with another: its seconds are then of both."""
+        if (facts := self.facts()) is not None and facts.processor not in (None, kind):
+            self.record_facts(replace(facts, processor=None))
+
     def record_split(self, rows: SplitRows) -> None:
         rows.write(self.split_file)
 

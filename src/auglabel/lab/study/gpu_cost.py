@@ -68,7 +68,7 @@ def run_flops(job: Job) -> float:
     recipe, images = job.recipe, DATA[job.recipe.data.name]
     share, held = recipe.split["train"] or 1.0, recipe.split["validation"]
     train = images.train * share if share <= 1 else share
-    validation = held if held > 1 else images.validation  # a share is that of the paper's split
+    validation = images.validation if 0 < held <= 1 else held  # a share is that of the paper's split
     buckets = len(augmentation_for(recipe.augment.name, **recipe.augment.options).grid)
     calibrated = buckets if recipe.calibrate.rule == "exact" else recipe.calibrate.visits
     held_out = 1.0  # pass over the validation images after each epoch

@@ -188,6 +188,7 @@ def _record(run: Run, recipe: Recipe, data: DataSet, parts: Parts, trainer: Trai
     """What the run works with; for one that goes on, see that its data are the same."""
     if run.facts_file.exists():
         run.require_data(data, parts)
+        run.record_processor(processor_kind())
         return
     run.record_split(SplitRows.of(parts))
     run.record_facts(facts_of(recipe, data, parts, trainer))
