@@ -281,6 +281,12 @@ def test_ctrl_c_saves_the_step_under_way_and_the_run_can_go_on(number, whole, tm
     assert train(out, "--resume", f"--max-steps={step + 2}", epochs=3000) == 0
 
 
+def on_a_terminal_of_its_own():
+    """Its standard input, which hangs up on it even where these tests run under nohup."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
 def test_a_terminal_that_is_closed_stops_the_run_with_a_checkpoint(tmp_path):
     ours, theirs = os.openpty()
     process = subprocess.Popen(
@@ -290,7 +296,7 @@ def test_a_terminal_that_is_closed_stops_the_run_with_a_checkpoint(tmp_path):
         stdout=theirs,
         stderr=theirs,
         start_new_session=True,
-        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # as its terminal, which hangs up on it
+        preexec_fn=on_a_terminal_of_its_own,
     )
     os.close(theirs)
     said = b""
