@@ -218,9 +218,11 @@ def test_the_overview_has_a_point_per_method_and_seed(study):
 def test_the_overview_draws_every_seed_and_the_mean_of_each_method(study, tmp_path, monkeypatch):
     drawn = []
     monkeypatch.setattr(overview, "save_chart", lambda chart, path: drawn.append(chart.to_dict()))
+    some_seeds(study, "cifar100-augmix", lambda *asked: 0.5, count=1)
+    assert not overview.write_overview(table("table2", study), tmp_path)
     some_seeds(study, "cifar100-randaug", lambda *asked: 0.5)
     assert overview.write_overview(table("table2", study), tmp_path)
-    (panel,) = drawn[0]["hconcat"]
+    (panel,) = drawn[0]["hconcat"]  # AugMix has one seed
     seeds, means = (layer["encoding"] for layer in panel["layer"])
     assert [seeds[axis].get("aggregate") for axis in "xy"] == [None, None]
     assert [means[axis]["aggregate"] for axis in "xy"] == ["mean", "mean"]

@@ -36,10 +36,11 @@ class OverviewPoint(NamedTuple):
 
 
 def write_overview(table2: Page, folder: Path) -> bool:
-    """overview.svg and .png out of Table 2; False where it has no runs yet."""
+    """overview.svg and .png out of Table 2; False where nothing has two seeds yet."""
     alt = load_altair()
     drawn = {f"{base}{images}": points_of(table2.records, base, images) for base, images in PANELS}
-    panels = [_panel(alt, title, points) for title, points in drawn.items() if points]
+    several = {title: points for title, points in drawn.items() if len({point.seed for point in points}) > 1}
+    panels = [_panel(alt, title, points) for title, points in several.items()]  # one seed looks certain
     if not panels:
         return False
     title = "CIFAR-100, corrupted test images; large marks are means, small ones seeds. Better: up and left."
