@@ -4,6 +4,7 @@ import importlib
 import json
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from auglabel.lab.paper.figures import figure
 from auglabel.lab.paper.overview import points_of
 from auglabel.lab.paper.tables import table
 from auglabel.lab.study import rows
+from auglabel.lab.study.claims import claims
 from auglabel.lab.study.gpu_cost import run_flops, training_flops
 from auglabel.lab.study.row import NAMES, StudyRow
 from auglabel.lab.study.rows_fast import FAST
@@ -58,7 +60,7 @@ def test_table_2_is_of_all_images_with_wide_magnitudes_and_augmix_at_ten(study):
         assert (options["magnitude"], options["magnitudes"]) == (10, "wide")
 
 
-@pytest.mark.parametrize("base", ["randaug", "augmix", "randaug-train11250"])
+@pytest.mark.parametrize("base", ["randaug", "augmix", "randaug-train11250", "augmix-train11250"])
 def test_labels_are_all_that_methods_of_an_augmentation_differ_in(study, base):
     plain = recipe_of(study, f"cifar100-{base}")
     name, dash, images = base.partition("-")
@@ -97,8 +99,6 @@ def test_rho_with_a_quarter_of_the_images_is_what_the_contest_chose(study):
 
 
 def test_at_least_four_seeds_wherever_a_claim_looks():
-    from auglabel.lab.study.claims import claims
-
     asked = {
         cell.split(" ")[0]
         for family in claims("fast").values()
@@ -142,18 +142,42 @@ def test_choices_say_where_an_end_of_the_range_was_taken(study):
     assert line[4] == "0.1 (end of the list)"
 
 
-def test_a_seed_of_all_methods_is_run_before_the_next_and_attacks_come_last(study):
-    first, second, *_, last = study.stages(NAMES)
-    assert not any(study.tuning(row) for row in (*first, *second))  # CIFAR-100 waits for no choice
-    assert {row.images for row in first} == {11250}
-    ordered = in_order([(row, job) for row in second for job in study.jobs(row)])
-    main_rows = {row.name for row in second if not row.extra}
-    seeds = [job.recipe.training.seed for job in ordered if job.name.rpartition("-")[0] in main_rows]
-    assert seeds == sorted(seeds)
-    assert len(main_rows) == 6  # two augmentations, three kinds of labels
-    assert {row.data for row in last} == {"cifar10"}
-    every = [row.name for stage in study.stages(NAMES) for row in stage]
+def test_a_seed_of_all_methods_is_run_before_the_next_and_augmix_with_all_images_comes_last(study):
+    stages = study.stages(NAMES)
+    assert not any(study.tuning(row) for row in (*stages[0], *stages[1]))  # CIFAR-100 waits for no choice
+    assert {row.images for stage in stages[:3] for row in stage} == {11250}
+    for stage in (stages[1], stages[-1]):
+        assert [row.method.partition("-")[0] for row in stage] == ["augmix", "augmix_ls", "augmix_autolabel"]
+        ordered = in_order([(row, job) for row in stage for job in study.jobs(row)])
+        seeds = [job.recipe.training.seed for job in ordered]
+        assert seeds == sorted(seeds)
+        assert len(seeds) == 12
+    assert {row.data for row in stages[-2]} == {"cifar10"}
+    every = [row.name for stage in stages for row in stage]
     assert sorted(every) == sorted({row.name for row in study.rows(NAMES)})
+
+
+def test_the_options_of_all_runs_do_not_change_the_words_that_a_row_keeps(study):
+    study = replace(study, words=("--engine.precision=bf16",))
+    told = {
+        name: recipe_of(study, f"cifar100-{name}").engine.precision
+        for name in ("randaug-train11250", "augmix", "augmix-train11250", "augmix_ls-train11250")
+    }
+    assert list(told.values()) == ["bf16", "bf16", "float32", "float32"]
+    (note,) = (note for note in table("table2", study).notes if note.startswith("All runs with"))
+    assert note.startswith(
+        "All runs with --engine.precision=bf16, but with --engine.precision=float32: "
+        "AugMix, 11,250 training images; AugMix + label smoothing, 11,250 training images; "
+    )
+    assert "All runs with --engine.precision=bf16." in table("table5", study).notes
+
+
+def test_no_part_of_a_claim_compares_rows_with_other_words_of_their_own():
+    for family in claims("fast").values():
+        for claim in family:
+            for part in claim.get("parts", []):
+                cells = (*part.get("plus", []), *part.get("minus", []))
+                assert len({named(cell.split(" ")[0]).kept for cell in cells}) == 1, claim["claim"]
 
 
 def some_seeds(study, name, value, count=2):
@@ -222,7 +246,7 @@ def test_the_overview_draws_every_seed_and_the_mean_of_each_method(study, tmp_pa
     assert not overview.write_overview(table("table2", study), tmp_path)
     some_seeds(study, "cifar100-randaug", lambda *asked: 0.5)
     assert overview.write_overview(table("table2", study), tmp_path)
-    (panel,) = drawn[0]["hconcat"]  # AugMix has one seed
+    (panel,) = drawn[0]["concat"]  # AugMix has one seed
     seeds, means = (layer["encoding"] for layer in panel["layer"])
     assert [seeds[axis].get("aggregate") for axis in "xy"] == [None, None]
     assert [means[axis]["aggregate"] for axis in "xy"] == ["mean", "mean"]
@@ -314,9 +338,12 @@ def test_results_without_options_get_none_beside_them(one_row, tmp_path, monkeyp
 
 def test_the_plan_of_all_is_written_with_its_rules_options_and_claims(one_row, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    (row,) = FAST["table2"]
+    monkeypatch.setitem(FAST, "table2", [replace(row, kept=("--engine.precision=float32",))])
     assert main(["reproduce", "all", "--scale=fast", "--plan", "--engine.precision=bf16"]) == 0
     plan = yaml.safe_load((tmp_path / "results" / "plan-fast.yaml").read_text())
     assert plan["options"] == "--engine.precision=bf16"
+    assert plan["rows"][0]["words"].endswith("--model.widths=[4,4,4] --engine.precision=float32")
     assert "augmented validation images" in plan["rules"]["hyper-parameters"]
     assert "seed 100 and 101" in plan["rules"]["hyper-parameters"]
     assert any(claim.get("hardly") for claim in plan["claims"]["paper"])

@@ -21,7 +21,8 @@ METHODS = {
     (" + AutoLabel", ""): "AutoLabel",
     (" + AutoLabel, one label for all distances", ""): "AutoLabel, one label for all",
 }
-PANELS = (("RandAug", f", {IMAGES // 4:,} training images"), ("RandAug", ""), ("AugMix", ""))
+A_QUARTER = f", {IMAGES // 4:,} training images"
+PANELS = [(base, images) for images in (A_QUARTER, "") for base in ("RandAug", "AugMix")]
 COLOUR = dict(zip(METHODS.values(), (COLOURS[0],) * 3 + (COLOURS[1],) * 2 + (COLOURS[2],) * 2, strict=True))
 SHAPES = ("circle", "triangle-up", "square", "circle", "triangle-up", "circle", "diamond")
 
@@ -44,7 +45,8 @@ def write_overview(table2: Page, folder: Path) -> bool:
     if not panels:
         return False
     title = "CIFAR-100, corrupted test images; large marks are means, small ones seeds. Better: up and left."
-    chart = alt.hconcat(*panels).properties(title=alt.TitleParams(title, fontSize=13, anchor="start"))
+    heading = alt.TitleParams(title, fontSize=13, anchor="start")
+    chart = alt.concat(*panels, columns=2).properties(title=heading)
     save_chart(chart, folder / "overview")
     return True
 

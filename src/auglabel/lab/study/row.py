@@ -49,6 +49,7 @@ class StudyRow:
     seeds: int
     words: tuple[str, ...] = ()
     suffix: str = ""  # of the name, for what `words` change
+    kept: tuple[str, ...] = ()  # words that the options of all runs do not change
     tuned: str = ""  # "rho" or "alpha", chosen on validation data
     values: tuple[float, ...] = ()  # to choose from
     like: str = ""  # or the row whose choice this one takes
@@ -120,7 +121,8 @@ def named(rows: Sequence[StudyRow], *methods: str, data: str = "") -> list[Study
 def by_name(data: str, attacked: Sequence[StudyRow], **rows: list[StudyRow]) -> dict[str, list[StudyRow]]:
     """The rows of every table and figure; Figures 1, 2, 5 and 7 draw rows of the tables.
 
-    `data` is the data set of Figures 1 and 2; `attacked` are rows of Figure 7 and others.
+    `data` is the data set of Figures 1 and 2; `attacked` are rows of Figure 7 and others. What `rows` has
+    of those figures goes before.
     """
     drawn = {
         "figure1": named(rows["table2"], "augmix_autolabel", data=data),
@@ -128,4 +130,4 @@ def by_name(data: str, attacked: Sequence[StudyRow], **rows: list[StudyRow]) -> 
         "figure5": named(rows["table2"], "augmix", "augmix_autolabel"),
         "figure7": [row for row in attacked if row.method.startswith(("at-", "at_multi-", "at_autolabel-"))],
     }
-    return {name: (rows | drawn).get(name, []) for name in NAMES}
+    return {name: (drawn | rows).get(name, []) for name in NAMES}

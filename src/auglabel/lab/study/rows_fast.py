@@ -4,12 +4,14 @@ Every row is `fast-cifar100` or `fast-cifar10` with a regime and a few words. Th
 narrower network than the recipe, at half its operations per image, and batches of 64: 12 epochs with all
 images, 48 with a quarter. AutoLabel finds its step by itself (alpha auto). Label smoothing has the paper's
 rho with all images and in Table 3, the contest's with a quarter, and one that is chosen in Table 4.
+AugMix with a quarter is in float32, for a processor with slow bf16.
 What each row costs: results/plan-fast.yaml.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from auglabel.lab.recipe.recipe import Choice
@@ -38,6 +40,7 @@ NARROW = (  # of CIFAR-100
     *("--model.widths=[32,96,192]", "--model.stem=16", f"--epochs={EPOCHS}"),
     *("--batch_size=64", "--optimizer.learning_rate=0.1"),
 )
+FLOAT32 = "--engine.precision=float32"
 ATTACK = Measurement("pgd", images=1000, epsilon=0.03)
 # An attack of ten steps costs eleven times a plain one: fewer images, a narrower network, smaller batches.
 SMALLER = (
@@ -75,26 +78,30 @@ def _augmented(base: str) -> list[StudyRow]:
     return [*rows, variant(learned, ["--calibrate.rule=exact"], "-exact", title=exact, seeds=1, extra=True)]
 
 
-def _quarter(rows: Sequence[StudyRow]) -> list[StudyRow]:
-    """RandAug with a quarter of the training images and as many steps, and what the distances are worth.
+def _quarter(rows: Sequence[StudyRow], base: str) -> list[StudyRow]:
+    """A quarter of the training images and as many steps: each image is seen four times as often.
 
-    Each image is seen four times as often, and one-hot labels are over-confident, as they are not with all
-    images in 12 epochs: what AutoLabel is for can be seen there.
+    One-hot labels are over-confident there, as they are not with all images in 12 epochs: what AutoLabel
+    is for can be seen.
     """
     images = IMAGES // 4
     words, suffix = fewer(images)
     words += [f"--epochs={EPOCHS * IMAGES // images}"]
     plain, smooth, learned = (
         changed(row, words, suffix, images=images)
-        for row in named(rows, "randaug", "randaug_ls", "randaug_autolabel")
+        for row in named(rows, base, f"{base}_ls", f"{base}_autolabel")
     )
+    return [plain, changed(smooth, [f"--labels.rho={RHO_OF_FEW}"], ""), learned]
+
+
+def _worth(learned: StudyRow) -> list[StudyRow]:
+    """What the distances are worth: AutoLabel without them."""
     single = ("all", "-single", f"{learned.title}, one label for all distances")
     shuffled = ("shuffled", "-shuffled", f"{learned.title}, shuffled buckets")
-    ablations = [
+    return [
         variant(learned, [VARIANT, f"--labels.from_buckets={which}"], suffix, title=title, extra=True)
         for which, suffix, title in (single, shuffled)
     ]
-    return [plain, changed(smooth, [f"--labels.rho={RHO_OF_FEW}"], ""), learned, *ablations]
 
 
 def _figure3() -> list[StudyRow]:
@@ -137,19 +144,24 @@ def _adversarial(radius: float) -> list[StudyRow]:
     return rows
 
 
-ALL = [*_augmented("randaug"), *_augmented("augmix")]
-QUARTER = _quarter(ALL)
+ALL_RANDAUG, ALL_AUGMIX = _augmented("randaug"), _augmented("augmix")
+QUARTER = _quarter(ALL_RANDAUG, "randaug")
+# In float32, for a processor with slow bf16; no claim compares them with rows in bf16.
+QUARTER_AUGMIX = [replace(row, kept=(FLOAT32,)) for row in _quarter(ALL_AUGMIX, "augmix")]
+WORTH = _worth(QUARTER[-1])
 ATTACKED = [row for radius in RHO_OF_RADIUS for row in _adversarial(radius)]
 FAST = by_name(  # no ablations: those worth their cost at this size are rows of Table 2
     "cifar100",
     ATTACKED,
-    table2=[*QUARTER, *ALL],
+    table2=[*QUARTER, *WORTH, *ALL_RANDAUG, *QUARTER_AUGMIX, *ALL_AUGMIX],
     table3=_adversarial(0.01),
     table4=_adversarial(0.03),
     table5=_mixup(),
     table6=[row for row in _mixup() if row.beta == 1],
+    figure1=QUARTER_AUGMIX[-1:],
     figure3=_figure3(),
-    figure6=[*QUARTER[:3], *named(ALL, "randaug", "randaug_ls", "randaug_autolabel")],
+    figure5=[QUARTER_AUGMIX[0], QUARTER_AUGMIX[-1]],
+    figure6=[*QUARTER, *ALL_RANDAUG[:3]],
 )
 # In which order they are run: first where one-hot labels are over-confident, which shows the most.
-STAGES = (QUARTER[:3], ALL, _mixup(), QUARTER[3:], _figure3(), ATTACKED)
+STAGES = (QUARTER, QUARTER_AUGMIX, WORTH, ALL_RANDAUG, _mixup(), _figure3(), ATTACKED, ALL_AUGMIX)
