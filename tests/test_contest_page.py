@@ -230,3 +230,16 @@ def test_the_readmes_differences_are_those_of_the_contest():
     for column in (column for column in told.columns if column.metric == "nll"):
         mean, low, high = found.difference(column, line, found.baseline(told))
         assert f"{-mean:.3f} [{-high:.3f}, {-low:.3f}]" in text
+
+
+def test_what_the_readme_tells_of_crops_stands_on_the_contests_page():
+    text = " ".join((ROOT / "README.md").read_text().split())
+    lines = (ROOT / "docs" / "contest.md").read_text().splitlines()
+
+    def cells(name):
+        line = next(line for line in lines if line.startswith(f"| wide crop, {name} |"))
+        shown = [cell.strip(" *").partition(" ±")[0] for cell in line.strip("|").split("|")]
+        return shown[3], shown[5]
+
+    (accuracy, nll), (soft_accuracy, soft_nll) = cells("one-hot, T"), cells("Soft Augmentation, T")
+    assert f"accuracy from {accuracy} to {soft_accuracy} and lowers NLL from {nll} to {soft_nll}" in text

@@ -58,10 +58,10 @@ def refuse(*arguments, **options):
 
 def test_a_result_names_the_processor_that_trained_it_not_the_one_that_measures(tmp_path, monkeypatch):
     results = Results(tmp_path / "results", tmp_path / "runs")
-    monkeypatch.setattr(train, "processor_kind", lambda: "Fast One")
+    monkeypatch.setattr(train, "processor_kind", lambda device: "Fast One")
     run = results.run(tiny())
     train.train(tiny().recipe, run.path, train.TrainOptions(tracker=("none",)))
-    monkeypatch.setattr(train, "processor_kind", lambda: "Another")
+    monkeypatch.setattr(train, "processor_kind", lambda device: "Another")
     assert results.perform(tiny()).processor == "Fast One"
     assert json.loads(results.file(tiny()).read_text())["processor"] == "Fast One"
 
@@ -70,8 +70,14 @@ def test_a_processor_is_told_from_others_of_its_name(tmp_path):
     (tmp_path / "proc").mkdir()
     lines = "model name\t: Fast One\ncpu family\t: 25\nmodel\t\t: 17\n\nmodel name\t: Another\n"
     (tmp_path / "proc" / "cpuinfo").write_text(lines)
-    kind = processor_kind(tmp_path)
-    assert kind == f"Fast One, family 25, model 17, {torch.backends.cpu.get_cpu_capability()}"
+    kind = f"Fast One, family 25, model 17, {torch.backends.cpu.get_cpu_capability()}"
+    assert processor_kind(root=tmp_path) == kind
+    assert processor_kind(torch.device("cpu"), tmp_path) == kind
+
+
+def test_a_run_on_a_gpu_names_the_gpu(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: f"GPU {device.index}")
+    assert processor_kind(torch.device("cuda", 1)) == "GPU 1"
 
 
 def test_a_result_has_the_numbers_that_eval_wrote(made):

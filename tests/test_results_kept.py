@@ -2,6 +2,7 @@
 
 import functools
 import importlib.util
+import statistics
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from auglabel.lab.paper.claim_verdicts import Part
 from auglabel.lab.paper.verdict_page import write_verdicts
 from auglabel.lab.study.claims import claims
 from auglabel.lab.study.gpu_cost import run_flops
+from auglabel.lab.study.readings import reading
 from auglabel.lab.study.rows import MADE, rows_by_name
 from auglabel.lab.study.rows_cpu import CPU
 from auglabel.lab.study.run_options import options_of
@@ -116,6 +118,16 @@ def test_the_readmes_differences_are_of_the_fast_study():
     assert told("cece", "images by {} [{}, {}]; its", "+.1f", " TA") in text
     assert told("nll", "its NLL by {} [{}, {}] and", "+.3f", " TA", 1.0) in text
     assert told("cnll", "and {} [{}, {}].", "+.3f", " TA", 1.0) in text
+
+
+def test_the_labels_that_the_readme_tells_are_those_of_the_fast_study():
+    text = " ".join((ROOT / "README.md").read_text().split())
+    row = rows_by_name("fast")["cifar100-randaug_autolabel-train11250"]
+    made = study_of("fast").found([row])[row.name].values()
+    means = sorted(reading(result, "label_mean") for result in made)
+    fall = statistics.fmean(reading(result, "label_fall") for result in made)
+    told = f"found labels of {means[0]:.2f} to {means[-1]:.2f} in the mean by itself, {fall:.2f} lower for"
+    assert told in text
 
 
 def test_what_a_run_costs_is_a_line_per_row_and_processor(tmp_path):

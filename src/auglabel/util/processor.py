@@ -1,4 +1,4 @@
-"""The processor by its name, and by what tells its generation apart where the name does not."""
+"""The processor or GPU by its name, and by what tells its generation apart where the name does not."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ import contextlib
 import platform
 import subprocess
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import torch
 
 CPUINFO = Path("proc/cpuinfo")
 
@@ -15,10 +19,15 @@ def processor_name(root: Path = Path("/")) -> str:
     return read_fields(root / CPUINFO).get("model name") or _name_elsewhere()
 
 
-def processor_kind(root: Path = Path("/")) -> str:
-    """Name, family and model, and the widest instructions that torch uses: times compare within a kind."""
+def processor_kind(device: torch.device | None = None, root: Path = Path("/")) -> str:
+    """The GPU's name; of a CPU family, model and the widest instructions that torch uses, too.
+
+    Times compare within a kind.
+    """
     import torch  # here, since doctor names the processor where torch is broken
 
+    if device is not None and device.type in ("cuda", "xpu"):
+        return str(torch.get_device_module(device).get_device_name(device))
     found = read_fields(root / CPUINFO)
     place = [
         f"{part} {found[key]}" for part, key in (("family", "cpu family"), ("model", "model")) if key in found

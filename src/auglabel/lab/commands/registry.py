@@ -6,7 +6,7 @@ that its flags are made from) and, if a recipe's options may follow, TAKES_RECIP
 """
 
 COMMANDS = {
-    "demo": "train and compare on the embedded images, about two minutes",
+    "demo": "train and compare on the embedded images, two to three minutes",
     "train": "train a recipe, or go on with a run",
     "eval": "measure a run, or any network, on clean, attacked or corrupted images",
     "metrics": "how accurate and calibrated predictions in a file are, of any framework; with a verdict",

@@ -188,7 +188,7 @@ def _record(run: Run, recipe: Recipe, data: DataSet, parts: Parts, trainer: Trai
     """What the run works with; for one that goes on, see that its data are the same."""
     if run.facts_file.exists():
         run.require_data(data, parts)
-        run.record_processor(processor_kind())
+        run.record_processor(processor_kind(trainer.device))
         return
     run.record_split(SplitRows.of(parts))
     run.record_facts(facts_of(recipe, data, parts, trainer))
@@ -206,7 +206,7 @@ def facts_of(recipe: Recipe, data: DataSet, parts: Parts, trainer: Trainer) -> R
         device=str(trainer.device),
         threads=torch.get_num_threads(),
         labelled_images=labelled_images(recipe, data, parts),
-        processor=processor_kind(),
+        processor=processor_kind(trainer.device),
     )
 
 
