@@ -231,7 +231,8 @@ def notes_of(study: Study, rows: Sequence[StudyRow], found: Found) -> list[str]:
     if study.scale == "fast" and fixed:
         told = ", ".join(f"{row.title}{place_of(row)} {_rho(row, study):g}" for row in fixed)
         notes.append(f"Label smoothing's rho, where it is not chosen: {told}.")
-    notes += _options(recipe_words(study.words), rows)
+    if options := recipe_words(study.words):
+        notes.append(f"All runs with {' '.join(options)}.")
     notes += _corrupted(rows, found)
     chosen = [_chosen(row, study) for row in rows if row.values and study.chosen(row) is not None]
     if chosen:
@@ -253,17 +254,6 @@ def _chosen(row: StudyRow, study: Study) -> str:
     value = study.chosen(row)
     end = study.scale == "fast" and value in (row.values[0], row.values[-1])
     return f"{row.name} {row.tuned} {value:g}{' (an end of the range)' if end else ''}"
-
-
-def _options(options: Sequence[str], rows: Sequence[StudyRow]) -> list[str]:
-    """The options of all runs, and the rows that have words of their own instead."""
-    own = dict.fromkeys(" ".join(row.kept) for row in rows if row.kept)
-    told = [
-        f"{words}: {'; '.join(row.title + place_of(row) for row in rows if ' '.join(row.kept) == words)}"
-        for words in own
-    ]
-    but = f", but with {'; with '.join(told)}" if told else ""
-    return [f"All runs with {' '.join(options)}{but}."] if options else []
 
 
 def _corrupted(rows: Sequence[StudyRow], found: Found) -> list[str]:

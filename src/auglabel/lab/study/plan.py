@@ -178,7 +178,7 @@ def _about(study: Study, row: StudyRow, cost: Cost) -> dict[str, object]:
     return {
         "row": row.name,
         "recipe": row.recipe,
-        **({"words": " ".join((*row.words, *row.kept))} if row.words else {}),
+        **({"words": " ".join(row.words)} if row.words else {}),
         "seeds": study.seeds or row.seeds,
         **choice,
         "measured": digest_words(study.measured(row)),

@@ -49,7 +49,6 @@ class StudyRow:
     seeds: int
     words: tuple[str, ...] = ()
     suffix: str = ""  # of the name, for what `words` change
-    kept: tuple[str, ...] = ()  # words that the options of all runs do not change
     tuned: str = ""  # "rho" or "alpha", chosen on validation data
     values: tuple[float, ...] = ()  # to choose from
     like: str = ""  # or the row whose choice this one takes

@@ -4,14 +4,12 @@ Every row is `fast-cifar100` or `fast-cifar10` with a regime and a few words. Th
 narrower network than the recipe, at half its operations per image, and batches of 64: 12 epochs with all
 images, 48 with a quarter. AutoLabel finds its step by itself (alpha auto). Label smoothing has the paper's
 rho with all images and in Table 3, the contest's with a quarter, and one that is chosen in Table 4.
-AugMix with a quarter is in float32, for a processor with slow bf16.
 What each row costs: results/plan-fast.yaml.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from auglabel.lab.recipe.recipe import Choice
@@ -40,7 +38,6 @@ NARROW = (  # of CIFAR-100
     *("--model.widths=[32,96,192]", "--model.stem=16", f"--epochs={EPOCHS}"),
     *("--batch_size=64", "--optimizer.learning_rate=0.1"),
 )
-FLOAT32 = "--engine.precision=float32"
 ATTACK = Measurement("pgd", images=1000, epsilon=0.03)
 # An attack of ten steps costs eleven times a plain one: fewer images, a narrower network, smaller batches.
 SMALLER = (
@@ -145,9 +142,7 @@ def _adversarial(radius: float) -> list[StudyRow]:
 
 
 ALL_RANDAUG, ALL_AUGMIX = _augmented("randaug"), _augmented("augmix")
-QUARTER = _quarter(ALL_RANDAUG, "randaug")
-# In float32, for a processor with slow bf16; no claim compares them with rows in bf16.
-QUARTER_AUGMIX = [replace(row, kept=(FLOAT32,)) for row in _quarter(ALL_AUGMIX, "augmix")]
+QUARTER, QUARTER_AUGMIX = _quarter(ALL_RANDAUG, "randaug"), _quarter(ALL_AUGMIX, "augmix")
 WORTH = _worth(QUARTER[-1])
 ATTACKED = [row for radius in RHO_OF_RADIUS for row in _adversarial(radius)]
 FAST = by_name(  # no ablations: those worth their cost at this size are rows of Table 2

@@ -210,7 +210,7 @@ class Study:
 
     def _recipe(self, row: StudyRow, words: Sequence[str], seed: int) -> Recipe:
         root = [f"--data.root={self.roots.get(row.data, '.')}"] if row.data in WHERE else []
-        recipe = _read(row.recipe, (*row.words, *words, *recipe_words(self.words), *row.kept, *root))
+        recipe = _read(row.recipe, (*row.words, *words, *recipe_words(self.words), *root))
         return replace(recipe, training=replace(recipe.training, seed=seed))
 
 
