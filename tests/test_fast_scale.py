@@ -77,6 +77,25 @@ def test_ablations_differ_from_autolabel_in_where_labels_come_from(study):
         assert all(line.startswith("labels.") for line in learned.differences(other))
 
 
+def test_rows_with_few_held_out_use_as_many_labelled_images_and_learned_labels_give_them_back(study):
+    quarter = recipe_of(study, "cifar100-randaug-train11250")
+    for name, share in (("randaug", None), ("randaug_ls", None), ("randaug_autolabel", 0.7)):
+        recipe = recipe_of(study, f"cifar100-{name}-train16000")
+        assert (recipe.split["validation"], recipe.training.give_back) == (250, share)
+        assert sum(recipe.split[part] for part in ("train", "validation")) == sum(
+            quarter.split[part] for part in ("train", "validation")
+        )
+    assert recipe_of(study, "cifar100-randaug_ls-train16000").labels.options["rho"] == 0.05
+
+
+def test_mild_rows_differ_in_magnitudes_alone(study):
+    for name in ("randaug", "randaug_autolabel", "randaug_autolabel-single"):
+        method, dash, end = name.partition("-")
+        wide = recipe_of(study, f"cifar100-{method}-train11250{dash}{end}")
+        (line,) = wide.differences(recipe_of(study, f"cifar100-{method}-train11250{dash}{end}-mild"))
+        assert line.startswith("augment.magnitudes")
+
+
 def test_alpha_is_auto_and_rho_the_papers_with_all_images_and_in_table_3(study):
     every = study.rows(NAMES)
     assert not [row.name for row in every if row.tuned == "alpha"]
@@ -143,15 +162,17 @@ def test_choices_say_where_an_end_of_the_range_was_taken(study):
 
 def test_a_seed_of_all_methods_is_run_before_the_next_and_augmix_with_all_images_comes_last(study):
     stages = study.stages(NAMES)
-    assert not any(study.tuning(row) for row in (*stages[0], *stages[1]))  # CIFAR-100 waits for no choice
-    assert {row.images for stage in stages[:3] for row in stage} == {11250}
-    for stage in (stages[1], stages[-1]):
+    assert not any(study.tuning(row) for row in (*stages[0], *stages[2]))  # CIFAR-100 waits for no choice
+    assert {row.name for row in stages[1]} == {
+        f"cifar100-randaug_autolabel-train11250-{end}" for end in ("single", "shuffled")
+    }
+    assert {row.images for stage in stages[:4] for row in stage} == {11250}
+    for stage in (stages[2], stages[-1]):
         assert [row.method.partition("-")[0] for row in stage] == ["augmix", "augmix_ls", "augmix_autolabel"]
         ordered = in_order([(row, job) for row in stage for job in study.jobs(row)])
         seeds = [job.recipe.training.seed for job in ordered]
         assert seeds == sorted(seeds)
         assert len(seeds) == 12
-    assert {row.data for row in stages[-2]} == {"cifar10"}
     every = [row.name for stage in stages for row in stage]
     assert sorted(every) == sorted({row.name for row in study.rows(NAMES)})
 
@@ -373,9 +394,10 @@ def test_the_operations_of_a_run_are_those_of_every_image_that_passes(study):
     forward = training_flops(job.recipe) / 3
     passes = 16 * (3 * 9000 + 1000) + 10000 + 17 * 5 * 1000 + 1000 * 2 * 50 * 3
     assert run_flops(job) == pytest.approx(passes * forward, rel=1e-12)
-    (job, *_) = study.planned(named("cifar100-vanilla"))  # and 10,000 test images in 50 buckets of Figure 2
+    # and 10,000 test images in 50 buckets of Figure 2
+    (job, *_) = study.planned(named("cifar100-vanilla-train11250"))
     forward = training_flops(job.recipe) / 3
-    passes = 12 * (3 * 45000 + 5000) + 10000 + 17 * 5 * 1000 + 50 * 10000
+    passes = 48 * (3 * 11250 + 5000) + 10000 + 17 * 5 * 1000 + 50 * 10000
     assert run_flops(job) == pytest.approx(passes * forward, rel=1e-12)
 
 
