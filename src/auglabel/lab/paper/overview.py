@@ -22,7 +22,7 @@ METHODS = {
     (" + AutoLabel, one label for all distances", ""): "AutoLabel, one label for all",
 }
 A_QUARTER = f", {IMAGES // 4:,} training images"
-PANELS = [(base, images) for images in (A_QUARTER, "") for base in ("RandAug", "AugMix")]
+PANELS = [("RandAug", A_QUARTER), ("AugMix", A_QUARTER), ("RandAug", "")]
 COLOUR = dict(zip(METHODS.values(), (COLOURS[0],) * 3 + (COLOURS[1],) * 2 + (COLOURS[2],) * 2, strict=True))
 SHAPES = ("circle", "triangle-up", "square", "circle", "triangle-up", "circle", "diamond")
 
