@@ -38,20 +38,27 @@ auglabel reproduce all --scale cpu --cifar10 DIR --cifar100 DIR
 python scripts/results_page.py
 ```
 
-What a row is, its seeds, how rho and alpha are chosen, and each claim are written down before a test
-image is looked at: {plans}. A plan ends with what was corrected since. One JSON file per run is in
-[results](../results), of all runs that were made but those that a plan says were removed.
+What a row is, its seeds, how rho and alpha are chosen, and each claim are written down before the runs
+that it rests on: {plans}. A plan ends with what was
+corrected, added and dropped since. One JSON file per run is in [results](../results), of all runs that
+were made but those that a plan says were removed.
+
+[Fast: in short](#the-scale-fast),
+[comparison of labels](#fast-comparison-every-kind-of-labels-setting-by-setting),
+[verdicts](#fast-verdicts-what-became-of-each-claim-at-the-scale-fast),
+[costs](#what-a-run-costs); [CPU size](#cpu-size).
 """
 FAST = """## The scale fast
 
-CIFAR-100 with RandAug and AugMix that distort widely, as the code that the paper trained with does
-([method.md](method.md)); 5,000 images held out, as in the paper; a network of 642,768 parameters. Most
-rows have a quarter of the other 45,000 images in 48 epochs, where one-hot labels with RandAug end
-over-confident (by 4.3 points on validation images of seed 100; the paper's ECE is 4.1 %); some have all
-images in 12 epochs, the same number of steps. "16,000 training images" are as many labelled images in
-all, of which 250 are held out. AutoLabel finds its step by itself. Label smoothing has the paper's rho,
-0.02, with all images, and 0.05 with a quarter of them, the smallest of the three values that [the
-contest](contest.md) chose from, with 6,000 images and a similar network.
+CIFAR-100 with RandAug and AugMix that distort widely ([`wide` magnitudes](method.md), not the default, of
+which translation reaches as far as in the code that the paper trained with); 5,000 images held out, as in
+the paper; a network of 642,768 parameters. Most rows have a quarter of the other 45,000 images in 48
+epochs, where one-hot labels with RandAug end over-confident (by 4.3 points on validation images of seed
+100; the paper's ECE is 4.1 %). Some have all images in 12 epochs, the same number of steps. Those of
+"16,000 training images", in 34 epochs, have 250 held out: as many labelled images as 11,250 and 5,000.
+AutoLabel finds its step by itself. Label smoothing has the paper's rho, 0.02, with all images, and 0.05
+with fewer: the smallest of the three values that [the contest](contest.md) chose from, with 6,000 images
+and a similar network. It is not tuned at this size.
 
 Adversarial training (Tables 3 and 4) has 9,000 + 1,000 images of CIFAR-10, 16 epochs and a narrower
 network, since an attack of ten steps costs eleven times a plain step; rho is the paper's in Table 3, and
@@ -69,6 +76,7 @@ numbers of images only, not clean with corrupted. CCAT goes by the largest radiu
 PARTS = ("training", "measuring")
 UNNAMED = "not named"
 FIRST_RUNS = " Runs that name no processor were made by an AMD EPYC of family 25, model 17 (Zen 4)."
+AMX = " Those of the Intel processor were made with AMX."
 COSTS = """### What a run costs
 
 Minutes of one thread, the median of the runs so far, two runs at a time and other work beside them;
@@ -100,22 +108,51 @@ def text() -> str:
 
 
 def _scale(scale: str) -> list[str]:
-    """What is there of a scale, or that nothing is."""
+    """What is there of a scale, the answer first; or that nothing is."""
     folder, runs = RESULTS / scale, _runs(scale)
     if not runs or not (folder / "verdicts.json").exists():
         return [NOT_RUN]
     found = json.loads((folder / "verdicts.json").read_text(encoding="utf-8"))
-    parts = [in_short(found), _effort(scale, runs), _count(found)]
+    pages = {
+        name: (folder / f"{name}.md").read_text(encoding="utf-8")
+        for name in ("comparison", "verdicts", *NAMES, "choices")
+        if (folder / f"{name}.md").exists()
+    }
+    waiting = [name for name in NAMES if name in pages and _waits(folder / f"{name}.json")]
+    parts = [in_short(found), _count(found)]
+    if (folder / "overview.svg").exists():
+        parts.append("![Accuracy against calibration error](overview.svg)\n")
+    parts += [text for name, text in pages.items() if name not in waiting]
+    if waiting:
+        told = ", ".join(re.sub(r"(\d)", r" \1", name.capitalize()) for name in waiting)
+        parts.append(f"Waiting for their runs: {told}.\n")
     if scale == "fast":
         parts.append(costs(Study("fast", Results(folder / "runs"), words=options_of(folder, ()))))
-    if (folder / "overview.svg").exists():
-        parts.insert(1, "![Accuracy against calibration error](overview.svg)\n")
-    parts += [
-        (folder / f"{name}.md").read_text(encoding="utf-8")
-        for name in ("verdicts", *NAMES, "choices")
-        if (folder / f"{name}.md").exists()
-    ]
-    return [_placed(part, scale) for part in parts]
+    parts.append(_effort(scale, runs))
+    return _once([_placed(part, scale) for part in parts])
+
+
+def _waits(path: Path) -> bool:
+    """Whether a table or figure has rows, and no run of any of them."""
+    about = json.loads(path.read_text(encoding="utf-8"))
+    waits = any("Not run, or not with all seeds" in note for note in about["notes"])
+    return waits and not any(record["values"] for record in about["records"])
+
+
+def _once(parts: list[str]) -> list[str]:
+    """Without the paragraphs of words that stand above already, to the letter."""
+    seen: set[str] = set()
+    found = []
+    for part in parts:
+        kept = []
+        for paragraph in part.rstrip("\n").split("\n\n"):
+            words = not paragraph.startswith(("#", "|", "!", "**", "```"))
+            if not (words and paragraph in seen):
+                kept.append(paragraph)
+            if words:
+                seen.add(paragraph)
+        found.append("\n\n".join(kept) + "\n")
+    return found
 
 
 def in_short(found: dict[str, Any]) -> str:
@@ -124,7 +161,8 @@ def in_short(found: dict[str, Any]) -> str:
     words = [each["short"] for each in told if each["verdict"] != "not run"]
     if len(words) < len(told):
         words.append("What else it sums up is not run yet.")
-    return f"**In short**, at this size: {' '.join(words)}\n"
+    lines = "\n".join(f"- {sentence}" for sentence in words)
+    return f"**In short**, at this size:\n\n{lines}\n"
 
 
 def _runs(scale: str) -> list[dict[str, Any]]:
@@ -137,17 +175,20 @@ def _effort(scale: str, runs: list[dict[str, Any]]) -> str:
     versions = sorted(
         {f"torch {v['torch']}, Python {v['python']}" for v in (run["versions"] for run in runs)}
     )
-    planned = yaml.safe_load((RESULTS / PLANS[scale]).read_text(encoding="utf-8"))["core_hours"]
+    plan = yaml.safe_load((RESULTS / PLANS[scale]).read_text(encoding="utf-8"))
+    added = sum(each["core_hours"] for each in plan.get("added", []))
+    later = f", and {added:.1f} for what was added to it" if added else ""
     missing = {
         "cpu": "A cell says `not run` where that budget did not reach (CIFAR-10 at the three larger radii of "
         "Table 4), or where nothing was planned at this size (ImageNet, and CIFAR-100 with adversarial "
         "training and mixup).",
-        "fast": "A cell says `not run` where a row waits for its runs.",
+        "fast": "Some of the rows were dropped before they were run, and where a cell says `not run` a row "
+        "waits for its runs.",
     }
     return (
         f"{len(runs)} runs are there. They took {hours:.1f} hours by the clock, one thread each, two at a "
-        f"time and other work beside them, with {' and '.join(versions)}. The plan had {planned} "
-        f"core-hours of computing for all its rows. {missing[scale]}\n"
+        f"time and other work beside them, with {' and '.join(versions)}. The plan had "
+        f"{plan['core_hours']} core-hours of computing for all its rows{later}. {missing[scale]}\n"
     )
 
 
@@ -167,6 +208,7 @@ def costs(study: Study) -> str:
             lines.append(f"| {' | '.join([*cells, f'{flops / 1e15:.2f}', f'{flops / peak:.1f}'])} |")
     precision = " and ".join(dict.fromkeys(precisions))
     told = FIRST_RUNS if any(f"| {UNNAMED} |" in line for line in lines) else ""
+    told += AMX if any("Intel" in line for line in lines) else ""
     return COSTS.format(
         percent=f"{100 * FRACTION:g}", precision=precision, unnamed=told, lines="\n".join(lines)
     )

@@ -15,9 +15,11 @@ from auglabel.cli import main
 from auglabel.lab.paper import overview
 from auglabel.lab.paper.assemble import assemble
 from auglabel.lab.paper.choices import choices
+from auglabel.lab.paper.comparison import comparison
 from auglabel.lab.paper.figures import figure
 from auglabel.lab.paper.overview import points_of
 from auglabel.lab.paper.tables import table
+from auglabel.lab.paper.verdict_page import write_verdicts
 from auglabel.lab.study import rows
 from auglabel.lab.study.claims import claims
 from auglabel.lab.study.gpu_cost import run_flops, training_flops
@@ -217,6 +219,60 @@ def test_every_table_has_aurc_and_the_mean_label_stands_beside_attacked_rows(stu
         if (r.data, r.method, r.metric) == ("cifar10", "AT + AutoLabel, epsilon_max 0.03", "label_mean")
     )
     assert mine.values == pytest.approx([0.955, 0.955])  # 1, 0.99, ..., 0.91
+
+
+def test_the_comparison_subtracts_one_hot_labels_at_the_temperature_of_augmented_images(study):
+    """By hand: ECE 2, 4 and 6 points against 1, 2 and 3: differences of 1, 2, 3, t(2) = 4.303, se 0.577."""
+    plain, learned, single = (
+        f"cifar100-randaug{end}" for end in ("-train11250", "_autolabel-train11250", "_ls-train11250")
+    )
+
+    def of(values, other):
+        return lambda job, metric, on, severity: {
+            "ece": values[job.recipe.training.seed - 20],
+            "ece TA": values[job.recipe.training.seed - 20] / 2,
+            "confidence": 0.75,
+            "confidence TA": 0.5,
+        }.get(metric, other)
+
+    some_seeds(study, plain, of((0.02, 0.04, 0.06), 0.5), count=3)
+    some_seeds(study, learned, of((0.02, 0.04, 0.06), 0.25), count=3)
+    some_seeds(study, single, of((0.02, 0.04), 0.5), count=2)
+    shown, less, labels = comparison(study).blocks
+    assert shown.title.startswith(
+        "RandAug, a quarter of the images: 11,250 images trained on, 5,000 held out"
+    )
+    cells = {line[0]: dict(zip(shown.head, line, strict=True)) for line in shown.body}
+    hot, smooth = "one-hot", "label smoothing"
+    assert list(cells) == [hot, f"{hot}, T", f"{hot}, TA", smooth, f"{smooth}, T", "AutoLabel"]
+    assert cells["one-hot"]["gap"] == "25.0 ± 0.0"
+    assert cells["one-hot, TA"]["gap"] == "0.0 ± 0.0"
+    cells = {line[0]: dict(zip(less.head, line, strict=True)) for line in less.body}
+    assert cells["AutoLabel"]["ECE"] == "+2.0 [-0.5, +4.5]"
+    assert cells["one-hot"]["accuracy"] == "same"
+    assert cells["label smoothing"]["ECE"] == "-"  # of two seeds
+    assert labels.body[0][:3] == ["rotate", "100", "99"]
+
+
+def test_a_claim_is_judged_when_all_seeds_of_its_rows_are_there(study, tmp_path):
+    row, claim = (
+        "cifar100-randaug-train11250",
+        "With RandAug and a quarter of the images, one-hot labels leave",
+    )
+
+    def verdict():
+        with (tmp_path / "said").open("w") as file:
+            write_verdicts(study, tmp_path, Console(file=file))
+        found = json.loads((tmp_path / "verdicts.json").read_text())["ours"]
+        return next(each["verdict"] for each in found if each["claim"].startswith(claim))
+
+    def value(job, metric, on, severity):
+        return 0.5 + job.recipe.training.seed / 1000 if metric == "confidence" else 0.25
+
+    some_seeds(study, row, value, count=3)
+    assert verdict() == "not run"
+    some_seeds(study, row, value, count=4)
+    assert verdict() == "held"
 
 
 def test_the_overview_has_a_point_per_method_and_seed(study):

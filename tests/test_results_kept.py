@@ -2,6 +2,7 @@
 
 import functools
 import importlib.util
+import re
 import statistics
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from rich.console import Console
 from auglabel.lab.paper.assemble import page_of
 from auglabel.lab.paper.choices import choices
 from auglabel.lab.paper.claim_verdicts import Part
+from auglabel.lab.paper.comparison import comparison
 from auglabel.lab.paper.verdict_page import write_verdicts
 from auglabel.lab.study.claims import claims
 from auglabel.lab.study.gpu_cost import run_flops
@@ -158,11 +160,36 @@ def test_in_short_has_the_sentence_of_each_verdict_and_says_that_some_is_not_run
         "paper": [{"verdict": "not run", "short": "Not run yet: A."}, {"verdict": "held", "short": "B."}],
         "ours": [{"verdict": "reversed", "short": ""}, {"verdict": "undecided", "short": "C."}],
     }
-    assert (
-        script().in_short(told) == "**In short**, at this size: B. C. What else it sums up is not run yet.\n"
-    )
+    head = "**In short**, at this size:\n\n"
+    assert script().in_short(told) == f"{head}- B.\n- C.\n- What else it sums up is not run yet.\n"
     told["paper"].pop(0)
-    assert script().in_short(told) == "**In short**, at this size: B. C.\n"
+    assert script().in_short(told) == f"{head}- B.\n- C.\n"
+
+
+def test_a_paragraph_stands_on_the_page_once():
+    """Words only: headings, tables and pictures may come again."""
+    parts = ["## A\n\n| 1 |\n\nThe note.\n", "## B\n\n| 1 |\n\nThe note.\n\nAnother.\n"]
+    assert script()._once(parts) == ["## A\n\n| 1 |\n\nThe note.\n", "## B\n\n| 1 |\n\nAnother.\n"]
+
+
+def test_tables_without_any_run_are_named_in_one_line():
+    text = script().text().partition("## CPU size")[0]
+    study = study_of("fast")
+    empty = {
+        name
+        for name in study.names()
+        if study.rows([name]) and not any(study.found(study.rows([name])).values())
+    }
+    (line,) = (line for line in text.splitlines() if line.startswith("Waiting for")) if empty else ("",)
+    for name in study.names():
+        title = re.sub(r"(\d)", r" \1", name.capitalize())
+        assert (f"## Fast: {title}:" in text) == (name not in empty)
+        assert (title in line) == (name in empty)
+
+
+def test_the_comparison_is_of_the_runs():
+    kept = (RESULTS / "fast" / "comparison.md").read_text()
+    assert comparison(study_of("fast")).markdown(chart=False) == kept
 
 
 @pytest.mark.parametrize("scale", MADE)

@@ -13,6 +13,7 @@ from auglabel.augment.augmix import AugMix
 from auglabel.data.embedded import embedded
 from auglabel.lab.paper.charts import write_chart
 from auglabel.lab.paper.choices import choices
+from auglabel.lab.paper.comparison import comparison
 from auglabel.lab.paper.figures import figure
 from auglabel.lab.paper.overview import write_overview
 from auglabel.lab.paper.page import Page
@@ -41,6 +42,7 @@ def assemble(names: Sequence[str], study: Study, folder: Path, console: Console)
         choices(study).write(folder, chart=False)
         if study.scale == "fast":
             write_overview(page_of("table2", study), folder)
+            comparison(study).write(folder, chart=False)
         write_verdicts(study, folder, console)
     console.print(f"wrote {', '.join(names)} into {folder}", markup=False, soft_wrap=True)
 

@@ -21,7 +21,7 @@ from auglabel.lab.study.study import Found, Study
 
 CALIBRATION = ("accuracy", "caccuracy", "ece", "cece")
 BESIDE = ("debiased_ece", "cdebiased_ece", "nll", "cnll", "brier", "cbrier", "aurc", "caurc")
-SCALABLE = ("ece", "cece", *BESIDE)  # what a temperature changes
+SCALABLE = ("ece", "cece", "gap", "cgap", *BESIDE)  # what a temperature changes
 DATA = {"cifar10": "CIFAR-10", "cifar100": "CIFAR-100", "imagenet": "ImageNet", "fashion": "Fashion-MNIST"}
 COLUMNS = {  # of each table
     "table2": CALIBRATION,
@@ -89,14 +89,16 @@ class TableLine:
         return f"{name} {self.temperature}" if self.temperature and name in SCALABLE else name
 
 
-def _lines(
-    rows: Sequence[StudyRow], printed: dict[tuple[str, str], dict[str, float]], scaled: bool
+def lines_of(
+    rows: Sequence[StudyRow],
+    printed: dict[tuple[str, str], dict[str, float]] | None = None,
+    scaled: bool = True,
 ) -> list[TableLine]:
-    """What is shown of `printed` is taken out of it."""
+    """The lines of these rows, with those at a temperature; what is shown of `printed` is taken out of it."""
     found = []
     for row in rows:
         method = row.title + place_of(row)
-        found.append(TableLine(row, method, printed.pop((row.data, method), {})))
+        found.append(TableLine(row, method, {} if printed is None else printed.pop((row.data, method), {})))
         found += [TableLine(row, f"{method} + {end}", {}, end) for end in row.scaled if scaled]
     return found
 
@@ -105,7 +107,7 @@ def _table(name: str, study: Study) -> Page:
     rows = rows_of(name, study.scale)
     found = study.found(rows)
     printed = _printed(name)
-    lines = _lines(rows, printed, scaled=name != "table4")
+    lines = lines_of(rows, printed, scaled=name != "table4")
     blocks, records = [], []
     for title, metrics in _blocks(name, study, found):
         body = []

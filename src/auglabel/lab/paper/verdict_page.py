@@ -22,15 +22,19 @@ from auglabel.util.checksummed_json import write_checksummed
 
 FAMILIES = {
     "paper": "Claims of the paper",
-    "ours": "What an expert asks beyond it",
+    "ours": "Further questions",
     "later": "Added when runs were under way, not in the plan",
 }
 SIZES = {"cpu": "CPU size", "fast": "the scale `fast`"}
 NOTES = [
+    'A part names rows and metrics: "randaug_autolabel-train11250 cece" is the cECE of AutoLabel with '
+    "RandAug and 11,250 training images. A row without _autolabel or _ls, which is label smoothing, has one-hot "
+    "labels; T or TA behind a metric is a fitted temperature.",
     "Each part is a difference by seed in percent points (NLL in nats, AURC as it is), its mean and 95 % t "
     "interval; p is the claim's, and then after Holm's correction over the claims of its family that rest on "
     f"the same table or figure and can be tested, which decides at {LEVEL}. A claim holds if all its parts "
-    "do; it is reversed if one is. An undecided one leans for or against where its own p, before the "
+    "do; it is reversed if one is. At the scale `fast` it is judged when all seeds of its rows are there. "
+    "An undecided one leans for or against where its own p, before the "
     f"correction, is at most {LEVEL}; with three or four seeds only large differences can hold: look at the "
     "intervals.",
     "ECE is measured on 10,000 clean and on 1,000 corrupted images of each kind, and is biased upwards "
@@ -42,10 +46,13 @@ NOTES = [
 
 
 def write_verdicts(study: Study, folder: Path, console: Console) -> None:
-    """verdicts.md, .tex, .csv and .json: every claim, its intervals and what became of it."""
-    found = study.found(rows_by_name(study.scale).values())
+    """verdicts.md, .tex, .csv and .json: every claim, those that are decided first."""
+    rows = rows_by_name(study.scale)
+    found = study.found(rows.values())
 
     def values(row: str, metric: str) -> dict[int, float]:
+        if study.scale == "fast" and len(found[row]) < rows[row].seeds:  # which is still under way
+            return {}
         read = {seed: reading(result, metric) for seed, result in found[row].items()}
         return {seed: value for seed, value in read.items() if value is not None}
 
@@ -80,13 +87,13 @@ def _csv(judged: Mapping[str, Iterable[ClaimVerdict]]) -> str:
 
 def _block(title: str, verdicts: Iterable[ClaimVerdict]) -> Block:
     body = []
-    for verdict in verdicts:
+    for verdict in sorted(verdicts, key=lambda each: each.verdict in ("not run", "not testable")):
         p = "" if verdict.p is None else f"{verdict.p:.2g}; {verdict.adjusted:.2g}"
         seeds = str(min((len(part.values) for part in verdict.parts), default="") or "")
         parts = verdict.why or "; ".join(_shown(part) for part in verdict.parts if part.values)
         word = f"**{verdict.verdict}**" + (f", leans {verdict.leans}" if verdict.leans else "")
         claim = verdict.claim + (" (asked after its runs)" if verdict.seen else "")
-        claim += f" (can hardly show here: {verdict.hardly})" if verdict.hardly else ""
+        claim += f" (unlikely to show here: {verdict.hardly})" if verdict.hardly else ""
         body.append([claim, verdict.rests_on, word, p, seeds, parts])
     return Block(title, ["claim", "rests on", "verdict", "p; Holm", "seeds", "parts: mean [interval]"], body)
 

@@ -62,6 +62,7 @@ METRICS = {
     "auroc": Metric("AUROC of errors", "%", higher_is_better=True),
     "adversarial_accuracy": Metric("adversarial accuracy", "%", higher_is_better=True),
     "label_mean": Metric("mean label", "%"),
+    "gap": Metric("gap", "%"),
     "delta": Metric("Delta", "%", higher_is_better=True),
 }
 OVER_CORRUPTIONS = {  # the mean over all pairs of corruption and severity, as the paper writes it
@@ -71,6 +72,7 @@ OVER_CORRUPTIONS = {  # the mean over all pairs of corruption and severity, as t
     "cnll": "cNLL",
     "cbrier": "cBrier",
     "caurc": "cAURC",
+    "cgap": "cGap",
 }
 
 

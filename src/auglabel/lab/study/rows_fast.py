@@ -168,6 +168,7 @@ QUARTER, QUARTER_AUGMIX = (_of(rows, IMAGES // 4) for rows in (RANDAUG, _augment
 ALL_IMAGES = [*RANDAUG, _exact(RANDAUG[-1])]
 WORTH = _worth(QUARTER[-1])
 FEW_HELD_OUT, MILD = _few_held_out(), _mild()
+MIXUP = _mixup()
 ATTACKED = [row for radius in RHO_OF_RADIUS for row in _adversarial(radius)]
 FAST = by_name(  # no ablations: those worth their cost at this size are rows of Table 2
     "cifar100",
@@ -175,16 +176,25 @@ FAST = by_name(  # no ablations: those worth their cost at this size are rows of
     table2=[*QUARTER, *WORTH, *QUARTER_AUGMIX, *MILD, *FEW_HELD_OUT, *ALL_IMAGES],
     table3=_adversarial(0.01),
     table4=_adversarial(0.03),
-    table5=_mixup(),
-    table6=[row for row in _mixup() if row.beta == 1],
+    table5=MIXUP,
+    table6=[row for row in MIXUP if row.beta == 1],
     figure1=QUARTER_AUGMIX[-1:],
-    figure2=_mixup()[:1],
+    figure2=MIXUP[:1],
     figure3=_figure3(),
     figure5=[QUARTER_AUGMIX[0], QUARTER_AUGMIX[-1]],
     figure6=[*QUARTER, *RANDAUG],
 )
 # In which order they are run: first where one-hot labels are over-confident, which shows the most.
 STAGES = (
-    *(QUARTER, WORTH, QUARTER_AUGMIX, ALL_IMAGES, _mixup(), FEW_HELD_OUT),
+    *(QUARTER, WORTH, QUARTER_AUGMIX, ALL_IMAGES, MIXUP, FEW_HELD_OUT),
     *(_figure3(), MILD, ATTACKED),
 )
+# What is compared with what: the first row of each is the reference.
+SETTINGS = {
+    "RandAug, a quarter of the images": [*QUARTER, *WORTH],
+    "AugMix, a quarter of the images": QUARTER_AUGMIX,
+    "RandAug, all images": ALL_IMAGES,
+    "RandAug, few held out": FEW_HELD_OUT,
+    "RandAug with mild magnitudes, a quarter of the images": MILD,
+    "mixup, a quarter of the images": MIXUP,
+}
