@@ -28,8 +28,8 @@ FAMILIES = {
 SIZES = {"cpu": "CPU size", "fast": "the scale `fast`"}
 NOTES = [
     'A part names rows and metrics: "randaug_autolabel-train11250 cece" is the cECE of AutoLabel with '
-    "RandAug and 11,250 training images. A row without _autolabel or _ls, which is label smoothing, has one-hot "
-    "labels; T or TA behind a metric is a fitted temperature.",
+    "RandAug and 11,250 training images. A row without _autolabel or _ls, which is label smoothing, has "
+    "one-hot labels; T or TA behind a metric is a fitted temperature.",
     "Each part is a difference by seed in percent points (NLL in nats, AURC as it is), its mean and 95 % t "
     "interval; p is the claim's, and then after Holm's correction over the claims of its family that rest on "
     f"the same table or figure and can be tested, which decides at {LEVEL}. A claim holds if all its parts "
