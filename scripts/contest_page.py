@@ -34,8 +34,8 @@ BASELINES = ("one-hot", "label smoothing", "focal loss")
 INTRO = """# A contest of labels
 
 {question} Every method has the same {images:,} labelled images of CIFAR-100, network, epochs and augmentation
-(RandAug, `wide`); four seeds are planned. [plan.yaml](../results/contest/plan.yaml), written before the runs,
-has the protocol and the rule that decides, [methods.yaml](../results/contest/methods.yaml) the methods, and
+(RandAug, `wide`); four seeds, where a table does not say otherwise.
+[plan.yaml](../results/contest/plan.yaml), written before the runs, has the protocol and the rule that decides, [methods.yaml](../results/contest/methods.yaml) the methods, and
 `results/contest/results` a file per run. `python scripts/contest_page.py` makes this page. What is marked
 as dropped was run like all others and has left the code since
 ([dropped.yaml](../results/contest/dropped.yaml)).
@@ -180,6 +180,8 @@ def _second() -> Iterator[str]:
     for epochs, verdict in there.items():
         yield f"### {epochs} epochs\n"
         yield from (_table(rounds[epochs], verdict), _differences(verdict))
+    for epochs in rounds.keys() - there.keys() if there else ():
+        yield f"The plan has {epochs} epochs, too. They are not run.\n"
 
 
 def _third() -> Iterator[str]:
