@@ -36,9 +36,9 @@ INTRO = """# A contest of labels
 {question} Every method has the same {images:,} labelled images of CIFAR-100, network, epochs and augmentation
 (RandAug, `wide`); four seeds, where a table does not say otherwise.
 [plan.yaml](../results/contest/plan.yaml), written before the runs, has the protocol and the rule that
-decides, [methods.yaml](../results/contest/methods.yaml) the methods, and `results/contest/results` a file per run. `python scripts/contest_page.py` makes this page. What is marked
-as dropped was run like all others and has left the code since
-([dropped.yaml](../results/contest/dropped.yaml)).
+decides, [methods.yaml](../results/contest/methods.yaml) the methods, and `results/contest/results` a file per
+run. `python scripts/contest_page.py` makes this page. What is marked as dropped was run like all others and
+has left the code since ([dropped.yaml](../results/contest/dropped.yaml)).
 
 {there} of {methods} methods have their runs{missing}.
 """
