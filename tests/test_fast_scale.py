@@ -465,3 +465,10 @@ def test_points_of_figure_6_take_as_many_steps_as_table_2(study):
     for row in FAST["figure6"]:
         recipe = study.planned(row)[0].recipe
         assert recipe.split["train"] * recipe.training.epochs == 45000 * 12
+
+
+def test_figure_6_says_that_epochs_change_with_the_images(study):
+    said = "Epochs: 11,250 images 48, 45,000 images 12."
+    assert [note for note in figure("figure6", study).notes if note.startswith(said)]
+    cpu = Study("cpu", study.results, words=study.words)
+    assert not [note for note in figure("figure6", cpu).notes if note.startswith("Epochs")]

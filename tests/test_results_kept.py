@@ -103,23 +103,35 @@ def test_the_readmes_table_is_of_the_fast_study():
 
 
 def test_the_readmes_differences_are_of_the_fast_study():
-    text = (ROOT / "README.md").read_text()
+    """Of AutoLabel from other labels, with their temperature if any, in percent points but for NLL."""
+    text = " ".join((ROOT / "README.md").read_text().split())
     records = {(r.method, r.metric): r for r in page("table2", "fast").records}
 
-    def told(metric, of, places, temperature="", scale=100.0, sign=1):
-        here = records["RandAug + AutoLabel, 11,250 training images", metric]
-        there = records["RandAug, 11,250 training images", f"{metric}{temperature}"]
+    def told(metric, of, other="RandAug", temperature="", sign=1, labels="AutoLabel"):
+        scale, places = (1.0, "+.3f") if "nll" in metric else (100.0, "+.1f" if sign > 0 else ".1f")
+        here = records[f"RandAug + {labels}, 11,250 training images", metric]
+        there = records[f"{other}, 11,250 training images", f"{metric}{temperature}"]
         values = [sign * scale * (a - b) for a, b in zip(here.values, there.values, strict=True)]
         part = Part("", here.seeds, values)
         return of.format(*(f"{value:{places}}" for value in (part.mean, *part.interval)))
 
-    assert told("ece", "ECE falls by {} points [{}, {}]", ".1f", sign=-1) in text
-    assert told("cece", "images by {} [{}, {}]. Accuracy", ".1f", sign=-1) in text
-    assert told("accuracy", "not told apart: {} [{}, {}].", "+.1f") in text
-    assert told("ece", "differs by {} [{}, {}], on", "+.1f", " TA") in text
-    assert told("cece", "images by {} [{}, {}]; its", "+.1f", " TA") in text
-    assert told("nll", "its NLL by {} [{}, {}] and", "+.3f", " TA", 1.0) in text
-    assert told("cnll", "and {} [{}, {}].", "+.3f", " TA", 1.0) in text
+    assert told("ece", "ECE falls by {} points [{}, {}] against one-hot", sign=-1) in text
+    assert told("cece", "images by {} [{}, {}]. No difference", sign=-1) in text
+    assert told("accuracy", "accuracy is certain: {} [{}, {}].") in text
+    assert told("ece", "ECE of AutoLabel differs by {} [{}, {}], on", temperature=" TA") in text
+    assert told("cece", "images by {} [{}, {}]; its", temperature=" TA") in text
+    assert told("nll", "its NLL by {} [{}, {}] and", temperature=" TA") in text
+    assert told("cnll", "and {} [{}, {}].", temperature=" TA") in text
+    assert told("ece", "AutoLabel's ECE differs by {} [{}, {}], on", "RandAug + label smoothing") in text
+    assert told("cece", "images by {} [{}, {}], its", "RandAug + label smoothing") in text
+    assert told("nll", "its NLL by {} [{}, {}].", "RandAug + label smoothing") in text
+    whole = "RandAug + AutoLabel"
+    for start, variant in (
+        ("same way, NLL differs", "AutoLabel, one label for all distances"),
+        ("shuffled distances it differs", "AutoLabel, shuffled buckets"),
+    ):
+        assert told("nll", f"{start} by {{}} [{{}}, {{}}], on corrupted", whole, labels=variant) in text
+        assert told("cnll", "images by {} [{}, {}].", whole, labels=variant) in text
 
 
 def test_the_labels_that_the_readme_tells_are_those_of_the_fast_study():

@@ -50,10 +50,22 @@ def figure(name: str, study: Study) -> Page:
     few = {row.images for row in rows}
     if name != "figure6" and len(few) == 1 and (images := few.pop()) is not None:
         notes.insert(1, f"All of it with {images:,.0f} training images.")
+    if name == "figure6" and (epochs := _epochs(rows, study)):
+        notes.insert(1, epochs)
     if name == "figure1" and records:
         notes.insert(0, "![Pictures of every bucket](figure1_images.png)")
         notes.insert(1, "The pictures are of the embedded images; the labels were learned on the data above.")
     return Page(name, str(published()[name]["title"]), blocks, records, notes)
+
+
+def _epochs(rows: Sequence[StudyRow], study: Study) -> str:
+    """What changes with the number of images beside it; nothing if they are all trained for as long."""
+    images = {row: row.images or ALL_IMAGES[study.scale] for row in rows}
+    epochs = {count: study.planned(row)[0].recipe.training.epochs for row, count in images.items()}
+    if len(set(epochs.values())) == 1:
+        return ""
+    told = ", ".join(f"{count:,g} images {epochs[count]}" for count in sorted(epochs))
+    return f"Epochs: {told}. So the curves tell of images seen more often as well as of fewer of them."
 
 
 def _block(name: str, records: Sequence[Record]) -> Block:
