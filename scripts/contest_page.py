@@ -349,14 +349,18 @@ def _answer(verdict: Verdict) -> str:
     def total(line: Line) -> float:
         return sum(difference(column, line, baseline(verdict))[0] for column in columns)
 
-    best, rival = min(able, key=total), min(filter(is_baseline, able), key=total, default=None)
-    names = "; ".join(line.title for line in able)
+    best, names = min(able, key=total), "; ".join(line.title for line in able)
     found = f"These meet the rule: {names}. The lowest sum of both NLLs has {best.title}.\n"
-    if rival is None or rival == best:
+    rivals = sorted(filter(is_baseline, able), key=total)
+    if not rivals or rivals[0] == best:
         return found
-    against = ", ".join(f"{c.heading} {_cell(c, best, rival)}" for c in _judged(verdict))
-    best_baseline = f"The best of them without learned labels is {rival.title}."
-    return f"{found}\n{best_baseline} {best.title} less it: {against}.\n"
+    against = [
+        f"- {best.title} less {rival.title}: "
+        + ", ".join(f"{c.heading} {_cell(c, best, rival)}" for c in _judged(verdict))
+        for rival in rivals
+    ]
+    lines = "\n".join(against)
+    return f"{found}\nThe best of them without learned labels is {rivals[0].title}.\n\n{lines}\n"
 
 
 def is_baseline(line: Line) -> bool:

@@ -14,6 +14,8 @@ from typing import Any
 
 import yaml
 
+from auglabel.lab.paper.figures import ONLY_DRAWN
+from auglabel.lab.paper.tables import LABELLED, POOLED, TEMPERATURES
 from auglabel.lab.study.gpu_cost import FRACTION, PEAKS, run_flops
 from auglabel.lab.study.row import NAMES
 from auglabel.lab.study.run_options import options_of
@@ -27,10 +29,10 @@ RESULTS = ROOT / "results"
 PAGE = ROOT / "docs" / "results.md"
 INTRO = """# Results
 
-Every table and figure of the paper at two sizes, ours beside the paper's, and a verdict on each claim.
-First the scale `fast`: CIFAR-100, a quarter of it and all, with a network that trains in minutes. Behind
-it the CPU size: a few thousand images. All of it is made by these commands, the first two of which run
-what is not there yet:
+Every table and figure of the paper that has runs, at two sizes, ours beside the paper's, and a verdict on
+each claim. First the scale `fast`: CIFAR-100, a quarter of it and all, with a network that trains in
+minutes. Behind it the CPU size: a few thousand images. All of it is made by these commands, the first two
+of which run what is not there yet:
 
 ```sh
 auglabel reproduce all --scale fast --cifar10 DIR --cifar100 DIR
@@ -39,7 +41,7 @@ python scripts/results_page.py
 ```
 
 What a row is, its seeds, how rho and alpha are chosen, and each claim are written down before the runs
-that it rests on: {plans}. A plan ends with what was
+that it rests on, where the plan does not say otherwise: {plans}. A plan ends with what was
 corrected, added and dropped since. One JSON file per run is in [results](../results), of all runs that
 were made but those that a plan says were removed.
 
@@ -62,8 +64,12 @@ and a similar network. It is not tuned at this size.
 
 Adversarial training (Tables 3 and 4) has 9,000 + 1,000 images of CIFAR-10, 16 epochs and a narrower
 network, since an attack of ten steps costs eleven times a plain step; rho is the paper's in Table 3, and
-in Table 4 chosen from 0.1, 0.2 and 0.3. A verdict is about this size: the paper's networks are larger and
-train for longer.
+in Table 4 chosen from 0.1, 0.2 and 0.3. AutoLabel finds its step by itself there, too, and is expected to
+leave labels near 1; alpha of 0.1 to 1 is not planned. A verdict is about this size: the paper's networks
+are larger and train for longer.
+
+Dropped before their runs, or never planned: AugMix, mixup and training without augmentation with all
+images, and AugMix with one label for all or with shuffled distances.
 """
 CPU = """## CPU size
 
@@ -74,9 +80,11 @@ certain about the paper's. ECE depends on the number of images it is measured on
 numbers of images only, not clean with corrupted. CCAT goes by the largest radius here, not by the one drawn.
 """
 PARTS = ("training", "measuring")
+SHARED = {TEMPERATURES, LABELLED, POOLED, ONLY_DRAWN}  # notes of several tables
 UNNAMED = "not named"
 FIRST_RUNS = " Runs that name no processor were made by an AMD EPYC of family 25, model 17 (Zen 4)."
-AMX = " Those of the Intel processor were made with AMX."
+WITH_AMX = "Intel(R) Xeon(R) Processor, family 6, model 167"
+AMX = f" Those of {WITH_AMX} were made with AMX."
 COSTS = """### What a run costs
 
 Minutes of one thread, the median of the runs so far, two runs at a time and other work beside them;
@@ -133,23 +141,25 @@ def _scale(scale: str) -> list[str]:
 
 
 def _waits(path: Path) -> bool:
-    """Whether a table or figure has rows, and no run of any of them."""
+    """Whether a table has rows and no run of any, or a figure with rows to run not two points of a curve."""
     about = json.loads(path.read_text(encoding="utf-8"))
-    waits = any("Not run, or not with all seeds" in note for note in about["notes"])
-    return waits and not any(record["values"] for record in about["records"])
+    if not any("Not run, or not with all seeds" in note for note in about["notes"]):
+        return False
+    there = [record for record in about["records"] if record["values"]]
+    places = {record["x"] for record in there}
+    return not there or (about["name"].startswith("figure") and len(places) < 2)
 
 
 def _once(parts: list[str]) -> list[str]:
-    """Without the paragraphs of words that stand above already, to the letter."""
+    """What explains several tables stands with the first of them alone."""
     seen: set[str] = set()
     found = []
     for part in parts:
         kept = []
         for paragraph in part.rstrip("\n").split("\n\n"):
-            words = not paragraph.startswith(("#", "|", "!", "**", "```"))
-            if not (words and paragraph in seen):
+            if paragraph not in seen:
                 kept.append(paragraph)
-            if words:
+            if paragraph in SHARED:
                 seen.add(paragraph)
         found.append("\n\n".join(kept) + "\n")
     return found
@@ -177,13 +187,12 @@ def _effort(scale: str, runs: list[dict[str, Any]]) -> str:
     )
     plan = yaml.safe_load((RESULTS / PLANS[scale]).read_text(encoding="utf-8"))
     added = sum(each["core_hours"] for each in plan.get("added", []))
-    later = f", and {added:.1f} for what was added to it" if added else ""
+    later = f", and {added:.1f} for what was added to it or took the place of some of them" if added else ""
     missing = {
         "cpu": "A cell says `not run` where that budget did not reach (CIFAR-10 at the three larger radii of "
         "Table 4), or where nothing was planned at this size (ImageNet, and CIFAR-100 with adversarial "
         "training and mixup).",
-        "fast": "Some of the rows were dropped before they were run, and where a cell says `not run` a row "
-        "waits for its runs.",
+        "fast": "Where a cell says `not run` a row waits for its runs.",
     }
     return (
         f"{len(runs)} runs are there. They took {hours:.1f} hours by the clock, one thread each, two at a "
@@ -208,7 +217,7 @@ def costs(study: Study) -> str:
             lines.append(f"| {' | '.join([*cells, f'{flops / 1e15:.2f}', f'{flops / peak:.1f}'])} |")
     precision = " and ".join(dict.fromkeys(precisions))
     told = FIRST_RUNS if any(f"| {UNNAMED} |" in line for line in lines) else ""
-    told += AMX if any("Intel" in line for line in lines) else ""
+    told += AMX if any(WITH_AMX in line for line in lines) else ""
     return COSTS.format(
         percent=f"{100 * FRACTION:g}", precision=precision, unnamed=told, lines="\n".join(lines)
     )

@@ -81,9 +81,9 @@ def test_ablations_differ_from_autolabel_in_where_labels_come_from(study):
         assert all(line.startswith("labels.") for line in learned.differences(other))
 
 
-def test_rows_with_few_held_out_use_as_many_labelled_images_and_learned_labels_give_them_back(study):
+def test_rows_with_few_held_out_use_as_many_labelled_images_and_soft_labels_give_them_back(study):
     quarter = recipe_of(study, "cifar100-randaug-train11250")
-    for name, share in (("randaug", None), ("randaug_ls", None), ("randaug_autolabel", 0.7)):
+    for name, share in (("randaug", None), ("randaug_ls", 0.7), ("randaug_autolabel", 0.7)):
         recipe = recipe_of(study, f"cifar100-{name}-train16000")
         assert (recipe.split["validation"], recipe.training.give_back) == (250, share)
         assert sum(recipe.split[part] for part in ("train", "validation")) == sum(
@@ -223,7 +223,7 @@ def test_every_table_has_aurc_and_the_mean_label_stands_beside_attacked_rows(stu
 
 def test_the_comparison_subtracts_one_hot_labels_at_the_temperature_of_augmented_images(study):
     """By hand: ECE 2, 4 and 6 points against 1, 2 and 3: differences of 1, 2, 3, t(2) = 4.303, se 0.577."""
-    plain, learned, single = (
+    plain, learned, smoothed = (
         f"cifar100-randaug{end}" for end in ("-train11250", "_autolabel-train11250", "_ls-train11250")
     )
 
@@ -237,7 +237,7 @@ def test_the_comparison_subtracts_one_hot_labels_at_the_temperature_of_augmented
 
     some_seeds(study, plain, of((0.02, 0.04, 0.06), 0.5), count=3)
     some_seeds(study, learned, of((0.02, 0.04, 0.06), 0.25), count=3)
-    some_seeds(study, single, of((0.02, 0.04), 0.5), count=2)
+    some_seeds(study, smoothed, of((0.02, 0.04), 0.5), count=2)
     shown, less, labels = comparison(study).blocks
     assert shown.title.startswith(
         "RandAug, a quarter of the images: 11,250 images trained on, 5,000 held out"
@@ -252,6 +252,37 @@ def test_the_comparison_subtracts_one_hot_labels_at_the_temperature_of_augmented
     assert cells["one-hot"]["accuracy"] == "same"
     assert cells["label smoothing"]["ECE"] == "-"  # of two seeds
     assert labels.body[0][:3] == ["rotate", "100", "99"]
+
+
+def test_the_comparison_subtracts_mixup_at_the_temperature_of_clean_images(study):
+    """ECE 2, 3, 4 points against mixup's 1 at its temperature: 2 [-0.5, 4.5] less 1."""
+    for row, ece in (("mixup-1", 0.05), ("mixup_autolabel-1", None)):
+        values = (0.02, 0.03, 0.04) if ece is None else (ece,) * 3
+        some_seeds(
+            study,
+            f"cifar100-{row}-train11250",
+            lambda job, metric, on, severity, values=values: {
+                "ece": values[job.recipe.training.seed - 20],
+                "ece T": 0.01,
+            }.get(metric, 0.5),
+            count=3,
+        )
+    shown, less = comparison(study).blocks
+    assert [line[0] for line in shown.body] == ["mixup, beta 1", "mixup, beta 1, T", "AutoLabel, beta 1"]
+    assert less.title == "Difference from mixup, beta 1, T: mean [interval]"
+    cells = {line[0]: line[less.head.index("ECE")] for line in less.body}
+    assert cells == {"mixup, beta 1": "+4.0 [+4.0, +4.0]", "AutoLabel, beta 1": "+2.0 [-0.5, +4.5]"}
+
+
+def test_the_comparison_subtracts_nothing_of_two_seeds(study):
+    for row in ("randaug", "randaug_autolabel"):
+        some_seeds(study, f"cifar100-{row}-train11250-mild", lambda *asked: 0.5, count=2)
+    shown, *labels = comparison(study).blocks
+    assert [line[0] for line in shown.body] == [
+        *("one-hot, mild", "one-hot, mild, T", "one-hot, mild, TA"),
+        "AutoLabel, mild",
+    ]
+    assert labels == []
 
 
 def test_a_claim_is_judged_when_all_seeds_of_its_rows_are_there(study, tmp_path):

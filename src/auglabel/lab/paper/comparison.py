@@ -23,7 +23,8 @@ NOTES = [
     "fewer there are; Table 2 has it debiased. Corrupted images are made here, with drawn frost: they are "
     "not the official CIFAR-100-C. RandAug's color is much like one of the corruptions, saturate.",
     "Differences are paired by seed, with Student's 95 % interval. They are not corrected for their number: "
-    "where a claim of the plan asks the same, its verdict counts.",
+    "where a claim of the plan asks the same, its verdict counts. Rows were trained on different processors, "
+    "whose results of the same recipe differ as if by chance.",
     TEMPERATURES,
     LABELLED,
     POOLED,
@@ -40,8 +41,10 @@ def comparison(study: Study) -> Page:
             continue
         images = next(iter(found[rows[0].name].values())).data.images
         about = f"{title}: {images['train']:,} images trained on, {images['validation']:,} held out"
-        base = next((line for line in lines if line.row is rows[0] and line.temperature == "TA"), lines[0])
-        blocks += [_shown(about, lines, found), _compared(lines, base, found)]
+        blocks.append(_shown(about, lines, found))
+        scaled = [line for line in lines if line.row is rows[0] and line.temperature]
+        if scaled and len(found[rows[0].name]) > 2:  # of two differences an interval says nothing
+            blocks.append(_compared(lines, scaled[-1], found))
         if learned := [found[row.name] for row in rows if row.title == LEARNED and found[row.name]]:
             blocks.append(_labels([result.labels or {} for result in learned[0].values()]))
     return Page("comparison", "every kind of labels, setting by setting", blocks, [], NOTES)
@@ -66,11 +69,11 @@ def _compared(lines: Sequence[TableLine], base: TableLine, found: Found) -> Bloc
         values = [mine - theirs for mine, theirs in pairs if mine is not None and theirs is not None]
         if not any(values):
             return "same" if values else "-"
-        return difference(metric, values) if len(values) > 2 else "-"  # of two, an interval says nothing
+        return difference(metric, values) if len(values) > 2 else "-"
 
     body = [[_name(line), *(cell(line, metric) for metric in COMPARED)] for line in lines if line is not base]
     head = ["labels", *(metric_named(metric).title for metric in COMPARED)]
-    return Block(f"Less {_name(base)}: mean difference [interval]", head, body)
+    return Block(f"Difference from {_name(base)}: mean [interval]", head, body)
 
 
 def difference(metric: str, values: Sequence[float]) -> str:
@@ -88,7 +91,9 @@ def _by_seed(line: TableLine, metric: str, found: Found) -> Mapping[int, float |
 def _name(line: TableLine) -> str:
     """The labels alone; the setting's title has the augmentation."""
     method, _, labels = line.row.title.partition(" + ")
-    labels = labels or {"RandAug": "one-hot", "AugMix": "one-hot"}.get(method, method)
+    if not labels:
+        augmentation, comma, more = method.partition(", ")
+        labels = {"RandAug": "one-hot", "AugMix": "one-hot"}.get(augmentation, augmentation) + comma + more
     beta = "" if line.row.beta is None else f", beta {line.row.beta:g}"
     return f"{labels}{beta}" + (f", {line.temperature}" if line.temperature else "")
 

@@ -46,7 +46,7 @@ def write_overview(table2: Page, folder: Path) -> bool:
         return False
     title = "CIFAR-100, corrupted test images; large marks are means, small ones seeds. Better: up and left."
     heading = alt.TitleParams(title, fontSize=13, anchor="start")
-    chart = alt.concat(*panels, columns=2).properties(title=heading)
+    chart = alt.concat(*panels, columns=min(2, len(panels))).properties(title=heading)
     save_chart(chart, folder / "overview")
     return True
 

@@ -33,14 +33,15 @@ NOTES = [
     "Each part is a difference by seed in percent points (NLL in nats, AURC as it is), its mean and 95 % t "
     "interval; p is the claim's, and then after Holm's correction over the claims of its family that rest on "
     f"the same table or figure and can be tested, which decides at {LEVEL}. A claim holds if all its parts "
-    "do; it is reversed if one is. At the scale `fast` it is judged when all seeds of its rows are there. "
+    "do; it is reversed if one is. At the scale `fast` it is judged when all seeds of its rows are there; "
+    "some rows stand in Table 2 alone. "
     "An undecided one leans for or against where its own p, before the "
     f"correction, is at most {LEVEL}; with three or four seeds only large differences can hold: look at the "
     "intervals.",
     "ECE is measured on 10,000 clean and on 1,000 corrupted images of each kind, and is biased upwards "
     "the more the fewer images there are: the claims that compare its fall on the one and the other, or "
     "over severities from 0, are flattered or hurt by it. Labels fall with distortion on average over "
-    "operations; those of some operations do not.",
+    "operations; those of some operations do not, or rise.",
     POOLED,
 ]
 
@@ -51,7 +52,8 @@ def write_verdicts(study: Study, folder: Path, console: Console) -> None:
     found = study.found(rows.values())
 
     def values(row: str, metric: str) -> dict[int, float]:
-        if study.scale == "fast" and len(found[row]) < rows[row].seeds:  # which is still under way
+        planned = study.seeds or rows[row].seeds
+        if study.scale == "fast" and len(found[row]) < planned:  # it is still under way
             return {}
         read = {seed: reading(result, metric) for seed, result in found[row].items()}
         return {seed: value for seed, value in read.items() if value is not None}
