@@ -111,9 +111,9 @@ def test_the_readmes_differences_are_of_the_fast_study():
     text = " ".join((ROOT / "README.md").read_text().split())
     records = {(r.method, r.metric): r for r in page("table2", "fast").records}
 
-    def told(metric, of, other="RandAug", temperature="", sign=1, labels="AutoLabel"):
+    def told(metric, of, other="RandAug", temperature="", sign=1, labels="RandAug + AutoLabel"):
         scale, places = (1.0, "+.3f") if "nll" in metric else (100.0, "+.1f" if sign > 0 else ".1f")
-        here = records[f"RandAug + {labels}, 11,250 training images", metric]
+        here = records[f"{labels}, 11,250 training images", metric]
         there = records[f"{other}, 11,250 training images", f"{metric}{temperature}"]
         values = [sign * scale * (a - b) for a, b in zip(here.values, there.values, strict=True)]
         part = Part("", here.seeds, values)
@@ -137,11 +137,20 @@ def test_the_readmes_differences_are_of_the_fast_study():
         assert of.format(*means) in first
     whole = "RandAug + AutoLabel"
     for start, variant in (
-        ("same way, NLL differs", "AutoLabel, one label for all distances"),
-        ("shuffled distances it differs", "AutoLabel, shuffled buckets"),
+        ("same way, NLL differs", f"{whole}, one label for all distances"),
+        ("shuffled distances it differs", f"{whole}, shuffled buckets"),
     ):
         assert told("nll", f"{start} by {{}} [{{}}, {{}}], on corrupted", whole, labels=variant) in text
         assert told("cnll", "images by {} [{}, {}].", whole, labels=variant) in text
+    mixed = {"other": "AugMix", "labels": "AugMix + AutoLabel"}
+    assert told("ece", "lowers ECE by {} points [{}, {}], from", sign=-1, **mixed) in text
+    assert told("cece", "images by {} [{}, {}]; in", sign=-1, **mixed) in text
+    assert told("accuracy", "differs by {} [{}, {}]. The", **mixed) in text
+    for start in ("with AugMix by", "their NLL is lower by"):
+        lower = told("nll", f"{start} {{}} [{{}}, {{}}]", temperature=" TA", **mixed)
+        assert lower.replace("+", "") in text
+    lower = told("cnll", "images by {} [{}, {}]. Labels", temperature=" TA", **mixed)
+    assert lower.replace("+", "") in text
 
 
 def test_the_labels_that_the_readme_tells_are_those_of_the_fast_study():
