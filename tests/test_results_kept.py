@@ -149,7 +149,7 @@ def test_the_readmes_differences_are_of_the_fast_study():
     for start in ("with AugMix by", "their NLL is lower by"):
         lower = told("nll", f"{start} {{}} [{{}}, {{}}]", temperature=" TA", **mixed)
         assert lower.replace("+", "") in text
-    lower = told("cnll", "images by {} [{}, {}]. Labels", temperature=" TA", **mixed)
+    lower = told("cnll", "images by {} [{}, {}]; the", temperature=" TA", **mixed)
     assert lower.replace("+", "") in text
 
 
