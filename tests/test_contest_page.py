@@ -1,6 +1,7 @@
 """The page of the contest is made of its results, and decides by the rule that its plan wrote down."""
 
 import importlib.util
+import re
 import shutil
 from pathlib import Path
 
@@ -243,3 +244,12 @@ def test_what_the_readme_tells_of_crops_stands_on_the_contests_page():
 
     (accuracy, nll), (soft_accuracy, soft_nll) = cells("one-hot, T"), cells("Soft Augmentation, T")
     assert f"accuracy from {accuracy} to {soft_accuracy} and lowers NLL from {nll} to {soft_nll}" in text
+
+
+def test_what_the_readme_tells_of_the_contest_stands_on_its_page():
+    told = " ".join((ROOT / "README.md").read_text().split())
+    page = (ROOT / "docs" / "contest.md").read_text()
+    for start in ("**Hold out few.**", "**With strong random crops"):
+        numbers = re.findall(r"\d+\.\d+", told.partition(start)[2].partition(" - **")[0].partition("## ")[0])
+        assert len(numbers) > 3
+        assert [number for number in numbers if number not in page] == []
