@@ -153,6 +153,30 @@ def test_the_readmes_differences_are_of_the_fast_study():
     assert lower.replace("+", "") in text
 
 
+def test_the_readmes_differences_with_all_images_are_of_the_fast_study():
+    text = " ".join((ROOT / "README.md").read_text().split())
+    records = {(r.method, r.metric): r for r in page("table2", "fast").records}
+
+    def part(metric, temperature="", sign=1):
+        here = records["RandAug + AutoLabel", metric]
+        there = records["RandAug", f"{metric}{temperature}"]
+        pairs = zip(here.values, there.values, strict=True)
+        made = Part("", here.seeds, [100 * sign * (a - b) for a, b in pairs])
+        return made.mean, *made.interval
+
+    for metric, of in (("ece", "labels by {} [{}, {}], on"), ("cece", "images by {} [{}, {}], its")):
+        assert of.format(*(f"{value:+.1f}" for value in part(metric))) in text
+    assert "accuracy by {} [{}, {}]. A".format(*(f"{value:+.1f}" for value in part("accuracy"))) in text
+    above = part("cece", " TA", -1)
+    assert "to 6.0, {} [{}, {}] above AutoLabel's.".format(*(f"{value:.1f}" for value in above)) in text
+    means = {
+        (labels, metric): f"{100 * statistics.fmean(records[f'RandAug{labels}', metric].values):.1f}"
+        for labels, metric in (("", "ece"), (" + AutoLabel", "ece"), ("", "cece"), ("", "cece TA"))
+    }
+    assert f"ECE is {means[' + AutoLabel', 'ece']} with AutoLabel instead of {means['', 'ece']}." in text
+    assert f"rises from {means['', 'cece']} to {means['', 'cece TA']}," in text
+
+
 def test_the_labels_that_the_readme_tells_are_those_of_the_fast_study():
     text = " ".join((ROOT / "README.md").read_text().split())
     row = rows_by_name("fast")["cifar100-randaug_autolabel-train11250"]

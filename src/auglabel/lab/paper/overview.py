@@ -22,6 +22,7 @@ METHODS = {
     (" + AutoLabel, one label for all distances", ""): "AutoLabel, one label for all",
 }
 A_QUARTER = f", {IMAGES // 4:,} training images"
+ALL = f", all {IMAGES:,} training images"
 PANELS = [("RandAug", A_QUARTER), ("AugMix", A_QUARTER), ("RandAug", "")]
 COLOUR = dict(zip(METHODS.values(), (COLOURS[0],) * 3 + (COLOURS[1],) * 2 + (COLOURS[2],) * 2, strict=True))
 SHAPES = ("circle", "triangle-up", "square", "circle", "triangle-up", "circle", "diamond")
@@ -39,12 +40,12 @@ class OverviewPoint(NamedTuple):
 def write_overview(table2: Page, folder: Path) -> bool:
     """overview.svg and .png out of Table 2; False where nothing has two seeds yet."""
     alt = load_altair()
-    drawn = {f"{base}{images}": points_of(table2.records, base, images) for base, images in PANELS}
+    drawn = {f"{base}{images or ALL}": points_of(table2.records, base, images) for base, images in PANELS}
     several = {title: points for title, points in drawn.items() if len({point.seed for point in points}) > 1}
     panels = [_panel(alt, title, points) for title, points in several.items()]  # one seed looks certain
     if not panels:
         return False
-    title = "CIFAR-100, corrupted test images; large marks are means, small ones seeds. Better: up and left."
+    title = "CIFAR-100, corrupted test images; large marks are means, small ones seeds. Axes differ."
     heading = alt.TitleParams(title, fontSize=13, anchor="start")
     chart = alt.concat(*panels, columns=min(2, len(panels))).properties(title=heading)
     save_chart(chart, folder / "overview")
