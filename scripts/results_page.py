@@ -166,8 +166,9 @@ def _once(parts: list[str]) -> list[str]:
 
 
 def in_short(found: dict[str, Any]) -> str:
-    """The sentence that each claim has for its verdict, in their order, but for those that are not run."""
+    """The sentence that each claim has for its verdict, if it is run: what is decided first."""
     told = [each for family in ("paper", "ours", "later") for each in found.get(family, []) if each["short"]]
+    told.sort(key=lambda each: each["verdict"] == "undecided")
     words = [each["short"] for each in told if each["verdict"] != "not run"]
     if len(words) < len(told):
         words.append("What else it sums up is not run yet.")
@@ -229,7 +230,8 @@ def _count(found: dict[str, Any]) -> str:
     leans = Counter(verdict["leans"] for verdict in found["paper"] if verdict["leans"])
     told = ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
     more = (
-        f" Of those undecided {leans['for']} lean for the claim and {leans['against']} against it."
+        f" Of those undecided {leans['for']} {'leans' if leans['for'] == 1 else 'lean'} for the claim and "
+        f"{leans['against']} against it."
         if leans
         else ""
     )

@@ -210,10 +210,13 @@ def test_the_page_is_made_of_the_tables():
     assert script().text() == (ROOT / "docs" / "results.md").read_text()
 
 
-def test_in_short_has_the_sentence_of_each_verdict_and_says_that_some_is_not_run():
+def test_in_short_has_the_sentence_of_each_verdict_decided_ones_first_and_says_that_some_is_not_run():
     told = {
-        "paper": [{"verdict": "not run", "short": "Not run yet: A."}, {"verdict": "held", "short": "B."}],
-        "ours": [{"verdict": "reversed", "short": ""}, {"verdict": "undecided", "short": "C."}],
+        "paper": [
+            {"verdict": "not run", "short": "Not run yet: A."},
+            {"verdict": "undecided", "short": "C."},
+        ],
+        "ours": [{"verdict": "reversed", "short": ""}, {"verdict": "held", "short": "B."}],
     }
     head = "**In short**, at this size:\n\n"
     assert script().in_short(told) == f"{head}- B.\n- C.\n- What else it sums up is not run yet.\n"
